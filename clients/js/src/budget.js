@@ -15,7 +15,7 @@ import { sha256 } from "./hashes.js";
 import { newSecret } from "./index.js";
 import { Unconfirmed, confirmOnce } from "./loss.js";
 
-/** @typedef {import("./index.js").Client} Client */
+/** @typedef {import("./index.js").Client | import("./questionnaire.js").Questionnaire} Client */
 /** @typedef {{ lifetime: string, day?: string }} Limits ε as decimal text */
 /** @typedef {{ lifetime: number, day: number, date: string }} Spent units */
 /** @typedef {[string, string]} Kept the fingerprint that kept draws belong to, and the digest of the program that reads them */
@@ -79,14 +79,14 @@ export class DeviceBudget {
    * One report, charged before it is drawn. Of a memoised answer the first report is charged all that its reports can
    * lose together, and others nothing.
    * @param {Client} client
-   * @param {string | number} answer
+   * @param {any} answer as `client.randomize` takes it
    * @returns {Promise<Uint8Array>}
    * @throws {OverBudget} where it does not fit
    * @throws {RangeError} for an answer that the collection does not have
    * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
   async randomize(client, answer) {
-    client.program.read(client.numbered(answer)); // what is no answer costs nothing
+    client.check(answer); // what is no answer costs nothing
     const units = costOf(client.definition.guarantee);
     confirmOnce(client.definition); // what is charged is what it states
     const { secret } = await this.state();
@@ -221,7 +221,7 @@ export function answered(request) {
  * The label of what is charged once only: what was promised of all reports of an answer; and of this program, as another
  * draws otherwise.
  * @param {Client} client
- * @param {string | number} answer
+ * @param {any} answer
  * @param {Uint8Array} secret
  */
 export function onceOf(client, answer, secret) {

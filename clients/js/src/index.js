@@ -64,6 +64,15 @@ export class Client {
     return likelihoods(this.program, report)?.map((each, i) => ({ answer: names ? names[i] : i, ...each }));
   }
 
+  /**
+   * Checks an answer without drawing.
+   * @param {string | number} answer
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  check(answer) {
+    this.program.read(this.numbered(answer));
+  }
+
   /** @param {string | number} answer */
   numbered(answer) {
     const names = this.definition.answers;

@@ -351,8 +351,31 @@ export function confirmLoss(definition) {
   }
 }
 
+/**
+ * The questions of a survey draw independently, and k of them are asked, so that the k largest losses add up.
+ * @param {any} definition
+ */
+function confirmSurvey({ ask, questions, guarantee }) {
+  requires(guarantee.epsilon !== null && Number.isSafeInteger(ask) && ask >= 1 && ask <= questions.length, "nothing is promised");
+  for (const question of questions) {
+    requires(question.format === "ldp-budget client" && !question.memo, "a question of a survey that is none, or repeats draws");
+    confirm(question);
+  }
+  for (const kind of ["epsilon", "delta"]) {
+    const largest = questions.map((/** @type {any} */ question) => fractionOf(question.guarantee[kind])).sort(falling).slice(0, ask);
+    const [sum, over] = largest.reduce((/** @type {bigint[]} */ [a, b], /** @type {bigint[]} */ [c, d]) => [a * d + c * b, b * d], [0n, 1n]);
+    const [most, under] = fractionOf(guarantee[kind]);
+    requires(sum * under <= most * over, "the questions together lose more than is stated");
+  }
+}
+
+/** @type {(one: [bigint, bigint], other: [bigint, bigint]) => number} */
+const falling = ([a, b], [c, d]) => (a * d > c * b ? -1 : a * d < c * b ? 1 : 0);
+
 /** @param {any} definition */
 function confirm(definition) {
+  // By the format, as the classes that draw choose: other keys of a definition must not choose what is confirmed.
+  if (definition.format === "ldp-budget questionnaire") return confirmSurvey(definition);
   const { guarantee, memo } = definition;
   const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
   // Where nothing is stated of all reports of an answer, each is charged as the first one is.

@@ -13,7 +13,7 @@
 import { answered, bound, charged, costOf, keptBy, onceOf } from "./budget.js";
 import { confirmOnce } from "./loss.js";
 
-/** @typedef {import("./index.js").Client} Client */
+/** @typedef {import("./index.js").Client | import("./questionnaire.js").Questionnaire} Client */
 /** @typedef {import("./budget.js").DeviceBudget} DeviceBudget */
 /**
  * @typedef {object} Entry
@@ -41,7 +41,7 @@ export class Outbox {
    * the answer is not used.
    * @param {string} key
    * @param {Client} client
-   * @param {string | number} answer
+   * @param {any} answer as `client.randomize` takes it
    * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where a
    *   promise has a δ, or no ε, which no device's budget counts
    * @returns {Promise<Entry>}
@@ -54,7 +54,7 @@ export class Outbox {
       const kept = transaction.objectStore(STORE);
       const before = await answered(kept.get(key));
       if (before) return before;
-      client.program.read(client.numbered(answer)); // what is no answer costs nothing
+      client.check(answer); // what is no answer costs nothing
       const { definition } = client;
       if (definition.guarantee.epsilon !== null) confirmOnce(definition);
       const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);

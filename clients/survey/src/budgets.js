@@ -2,7 +2,7 @@
 
 import { epsilonOf, unitsOf } from "../../js/src/budget.js";
 import { el } from "./elements.js";
-import { date, down, said, say, share, up } from "./texts.js";
+import { date, down, said, say, share, shareUp, up } from "./texts.js";
 
 /**
  * A budget: a bar, and a line with the same figures.
@@ -30,22 +30,47 @@ export function budgetBar({ name, limit, spent, asked = 0, text }) {
 const periodNamed = (period) => (said(`period.${period}`) ? say(`period.${period}`) : period);
 
 /**
- * A limit of the service, from its responses. `cost` is ε of a report that will be charged.
- * @param {any} limit
- * @param {number | null} [cost]
+ * The used share of a limit, now and after a report, rounded up.
+ * @param {string | number} limit
+ * @param {string | number} spent
+ * @param {string | number | null} [cost]
  */
-export function limitBar(limit, cost) {
+function shares(limit, spent, cost) {
+  const part = (/** @type {number} */ amount) => shareUp(Number(limit) > 0 ? Math.min(1, amount / Number(limit)) : 1);
+  const now = part(Number(spent));
+  return cost ? say("budget.share_after", { spent: now, after: part(Number(spent) + Number(cost)) }) : say("budget.share", { spent: now });
+}
+
+/** @param {any} limit of the service */
+function parts(limit) {
   const name = say("budget.service", { period: periodNamed(limit.period) });
   const resets = limit.resets_at ? ` ${say("budget.resets", { date: date(limit.resets_at) })}` : "";
   const [measure] = Object.keys(limit.capacity);
-  const capacity = limit.capacity[measure];
-  const spent = limit.spent[measure];
+  return { name, resets, measure, capacity: limit.capacity[measure], spent: limit.spent[measure] };
+}
+
+/**
+ * ε used now, and after a report.
+ * @param {string | number} limit
+ * @param {string | number} spent
+ * @param {string | number | null} [cost]
+ */
+const inFigures = (limit, spent, cost) => (cost ? moving(limit, spent, cost) : say("budget.now", { spent: up(spent), limit: down(limit) }));
+
+/**
+ * A limit of the service, from its responses. `cost` is ε of a report that will be charged.
+ * @param {any} limit
+ * @param {number | null} [cost]
+ * @param {boolean} [inShares] shares instead of ε
+ */
+export function limitBar(limit, cost, inShares = false) {
+  const { name, resets, measure, capacity, spent } = parts(limit);
   if (measure !== "epsilon") {
     // Amounts of other rules are hard to read, so the bar shows the used share of the limit.
     const text = say("budget.share", { spent: share(capacity ? Math.min(1, spent / capacity) : 1) }) + resets;
     return budgetBar({ name, limit: capacity, spent, text });
   }
-  const text = cost ? moving(capacity, spent, cost) : say("budget.now", { spent: up(spent), limit: down(capacity) });
+  const text = (inShares ? shares : inFigures)(capacity, spent, cost);
   return budgetBar({ name, limit: capacity, spent, asked: cost ?? 0, text: text + resets });
 }
 
@@ -53,14 +78,36 @@ export function limitBar(limit, cost) {
  * The device's own budget. `cost` is ε of a report that will be charged to it.
  * @param {{ lifetime?: any, day?: any }} balance
  * @param {string} [cost]
+ * @param {boolean} [inShares] shares instead of ε
  */
-export function deviceBars(balance, cost) {
-  return /** @type {const} */ (["lifetime", "day"]).filter((period) => balance[period]).map((period) => {
-    const { limit, spent } = balance[period];
-    const name = say("budget.device", { period: periodNamed(period) });
-    const text = cost ? moving(limit, spent, cost) : say("budget.now", { spent: up(spent), limit: down(limit) });
+export function deviceBars(balance, cost, inShares = false) {
+  return deviceLines(balance).map(({ name, limit, spent }) => {
+    const text = (inShares ? shares : inFigures)(limit, spent, cost);
     return budgetBar({ name, limit: Number(limit), spent: Number(spent), asked: Number(cost ?? 0), text });
   });
+}
+
+/** @param {{ lifetime?: any, day?: any }} balance */
+const deviceLines = (balance) =>
+  /** @type {const} */ (["lifetime", "day"]).filter((period) => balance[period]).map((period) => {
+    const { limit, spent } = balance[period];
+    return { name: say("budget.device", { period: periodNamed(period) }), limit, spent };
+  });
+
+/**
+ * The budgets with ε in figures, as rows of a list of facts.
+ * @param {any[]} limits of the service
+ * @param {{ lifetime?: any, day?: any }} balance of the device
+ * @param {number | null} [cost]
+ * @param {string} [here]
+ * @returns {[string, string][]}
+ */
+export function figures(limits, balance, cost, here) {
+  const counted = limits.map(parts).filter(({ measure }) => measure === "epsilon");
+  return [
+    ...counted.map(({ name, capacity, spent }) => /** @type {[string, string]} */ ([name, inFigures(capacity, spent, cost)])),
+    ...deviceLines(balance).map(({ name, limit, spent }) => /** @type {[string, string]} */ ([name, inFigures(limit, spent, here)])),
+  ];
 }
 
 /**

@@ -84,6 +84,18 @@ export function section(title, { class: kind = "card", id }, ...children) {
 }
 
 /**
+ * The contact of a survey: a link if it is an address of a page or of mail, else a text.
+ * @param {string} contact
+ */
+export function contactShown(contact) {
+  const address = /^[^\s@:/]+@[^\s@:/]+\.[^\s@:/]+$/.test(contact) ? `mailto:${contact}` : contact;
+  const found = URL.canParse(address) ? new URL(address) : undefined;
+  if (found?.protocol === "mailto:") return el("a", { href: found.href }, contact.replace(/^mailto:/i, ""));
+  if (found?.protocol === "https:" && !found.username) return el("a", { href: found.href, target: "_blank", rel: "noopener noreferrer" }, contact);
+  return el("strong", {}, contact);
+}
+
+/**
  * A list of names and values.
  * @param {[string, Child][]} rows
  */

@@ -24,14 +24,17 @@ export const promises = (guarantee) => guarantee.epsilon !== null && Number(guar
  *   the odds by e^ε at most (Kairouz, Oh, Viswanath 2015, Theorem 2). That holds for each pair, so the sentence is about pairs.
  * - *memoized*: a sentence on one report, one on all reports that repeat an answer, and one on the relation.
  *
+ * - *several answers*: the same, about all answers of a report together.
+ *
  * @param {any} guarantee
+ * @param {boolean} [several] true if a report answers several questions
  * @returns {string[]} sentences
  */
-export function meaning(guarantee) {
+export function meaning(guarantee, several = false) {
   if (!promises(guarantee)) return [say("meaning.none")];
   const { epsilon, delta, answer_epsilon: cap, lifetime_epsilon: lifetime, relation } = guarantee;
-  if (Number(delta) > 0) return [said("meaning.approximate", epsilon, { delta: up(delta) })];
-  const sentences = [said("meaning.pure", epsilon)];
+  if (Number(delta) > 0) return [said(several ? "meaning.exception" : "meaning.approximate", epsilon, { delta: up(delta) })];
+  const sentences = [said(several ? "meaning.several" : "meaning.pure", epsilon)];
   if (cap !== undefined && cap !== null) {
     sentences.push(said("meaning.repeated", cap));
     // It bounds all reports only if it exceeds the bound of one answer. Else there is no sentence on other answers.

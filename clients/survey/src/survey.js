@@ -1,23 +1,22 @@
-// The survey page: one question, what it costs, and one button.
+// The survey page: the questions, what a report can tell, and one button.
 
 import { Client } from "../../js/src/index.js";
 import { OverBudget, epsilonOf, unitsOf } from "../../js/src/budget.js";
-import { toHex } from "../../js/src/bytes.js";
+import { fromHex, toHex } from "../../js/src/bytes.js";
 import { Unconfirmed, confirmOnce } from "../../js/src/loss.js";
-import { deviceBars, limitBar, refusedBy } from "./budgets.js";
-import { announce, el, facts, mark, section, show } from "./elements.js";
+import { FORMAT, Questionnaire } from "../../js/src/questionnaire.js";
+import { deviceBars, figures, limitBar, refusedBy } from "./budgets.js";
+import { announce, contactShown, el, facts, mark, section, show } from "./elements.js";
 import { meaning, price, priceHere, promises } from "./guarantee.js";
 import { taken } from "./links.js";
-import { bytesShown, likelihoodsShown } from "./report.js";
+import { Question, wordsOf } from "./questions.js";
+import { bytesShown, likeliest, likelihoodsShown } from "./report.js";
 import { Problem, definitionOf, meAt } from "./service.js";
-import { date, language, plain, said, say } from "./texts.js";
+import { date, said, say } from "./texts.js";
 
 /** @typedef {import("./main.js").Device} Device */
 /** @typedef {import("./links.js").Link} Link */
 /** @typedef {import("../../js/src/outbox.js").Entry} Entry */
-
-/** The most answers shown as choices; more are shown as a list. */
-const FEW = 12;
 
 export class Survey {
   /**
@@ -62,7 +61,7 @@ export class Survey {
     const { agreed = "", seen = definition.digest } = this.link ?? {};
     let client;
     try {
-      client = new Client(definition, { digest: seen });
+      client = definition.format === FORMAT ? new Questionnaire(definition, { digest: seen }) : new Client(definition, { digest: seen });
     } catch (error) {
       throw new Problem("changed", { error });
     }
@@ -72,20 +71,28 @@ export class Survey {
   }
 
   get definition() {
-    return /** @type {Client} */ (this.client).definition;
+    return /** @type {Client | Questionnaire} */ (this.client).definition;
   }
 
-  /** The texts of the collection, in the language of the page where it has them. */
+  /** The texts of the collection, in the language of the page. */
   get words() {
-    const { title, question, purpose, answers, languages = {} } = this.definition;
-    const found = Object.keys(languages).find((tag) => tag.toLowerCase() === language) ?? Object.keys(languages).find((tag) => tag.split("-")[0].toLowerCase() === language);
-    const translated = found ? languages[found] : {};
-    return {
-      title: translated.title || title,
-      question: translated.question || question,
-      purpose: translated.purpose || purpose,
-      answers: /** @type {string[] | undefined} */ ((translated.answers ?? answers) || undefined),
-    };
+    return wordsOf(this.definition);
+  }
+
+  /** The client as that of a survey, if it is one. */
+  get survey() {
+    return this.client instanceof Questionnaire ? this.client : undefined;
+  }
+
+  /**
+   * The questions with these numbers, or the one of a collection.
+   * @param {number[]} [places] all without
+   */
+  questions(places) {
+    const { survey, words: { title: heading } } = this;
+    if (!survey) return [new Question(/** @type {Client} */ (this.client), { name: "answer", heading })];
+    const shown = places ?? survey.questions.map((_, place) => place);
+    return shown.map((place, i) => new Question(survey.questions[place], { name: `answer-${place}`, heading, place: { number: i + 1, count: shown.length } }));
   }
 
   // -- before ------------------------------------------------------------------------------------------------------
@@ -102,14 +109,9 @@ export class Survey {
 
   async ask() {
     this.confirm();
-    const { title, purpose } = this.words;
-    const head = [
-      el("p", { class: "eyebrow" }, say("ask.eyebrow")),
-      el("h1", {}, title),
-      purpose && el("p", { class: "lead" }, purpose),
-    ];
+    const head = this.head();
     if (!this.link) {
-      this.view([...head, this.notice("nolink"), this.asked(), this.cost(), this.how()]);
+      this.view([...head, this.notice("nolink"), this.listed(), this.cost(), this.how()]);
       return;
     }
     const me = await meAt(this.link.token);
@@ -121,21 +123,33 @@ export class Survey {
     else this.view([...head, await this.offered(me), this.how()]);
   }
 
-  /** The question with its button; or, without enough budget, the reason. @param {any} me */
+  /** The title of the survey, who asks, and for what. */
+  head() {
+    const { title, purpose } = this.words;
+    const { organisation, contact } = this.definition;
+    return [
+      el("p", { class: "eyebrow" }, organisation ? say("ask.by", { organisation }) : say("ask.eyebrow")),
+      el("h1", {}, title),
+      purpose && el("p", { class: "lead" }, purpose),
+      contact && el("p", { class: "contact" }, say("ask.contact"), " ", contactShown(contact)),
+    ];
+  }
+
+  /** The questions with their button; or, without enough budget, the reason. @param {any} me */
   async offered(me) {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
-    if (!promises(guarantee)) return [this.notice("nopromise"), this.asked(), this.cost()];
+    if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(me), this.cost()];
     // Of a memoised answer only the first report costs, and which one that is depends on the answer.
     const fresh = !this.client?.memoises;
     const binding = me.limits.filter((/** @type {any} */ limit) => me.quote.binding.includes(limit.period));
     if (me.erased || (fresh && me.quote.binding.length)) {
       const limits = el("ul", {}, binding.map((/** @type {any} */ each) => el("li", {}, refusedBy(each))));
-      return [this.notice("noservice", limits), this.asked(), this.cost(me, balance)];
+      return [this.notice("noservice", limits), this.listed(me), this.cost(me, balance)];
     }
     if (fresh && here && ["lifetime", "day"].some((period) => lacks(/** @type {any} */ (balance)[period], here))) {
-      return [this.notice("nodevice"), this.asked(), this.cost(me, balance)];
+      return [this.notice("nodevice"), this.listed(me), this.cost(me, balance)];
     }
     return this.form(me, balance, here);
   }
@@ -146,47 +160,35 @@ export class Survey {
    * @param {string | undefined} here
    */
   form(me, balance, here) {
+    const questions = this.questions(this.selected(me));
     const send = el("button", { type: "submit", class: "primary" }, say("ask.send"));
-    const form = el("form", { novalidate: true, autocomplete: "off", onsubmit: (/** @type {Event} */ event) => this.submitted(event, form, send) },
-      this.question(),
+    const form = el("form", { novalidate: true, autocomplete: "off", onsubmit: (/** @type {Event} */ event) => this.submitted(event, form, send, questions) },
+      this.selection(),
+      questions.map((question) => question.control()),
       this.cost(me, balance, here),
       el("div", { class: "actions" },
-        el("p", { class: "error", id: "error" }),
-        el("p", { class: "before" }, say("ask.before")),
-        send,
-        el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline"))));
+        el("p", { class: "before" }, questions.length > 1 ? say("ask.before_several") : say("ask.before")),
+        el("p", { class: "error", id: "problem" })),
+      el("div", { class: "submit" }, send),
+      el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline")));
     return form;
   }
 
-  /** The question, if it cannot be answered. */
-  asked() {
-    const { question, answers } = this.words;
-    const listed = answers && answers.length <= FEW ? el("ul", {}, answers.map((answer) => el("li", {}, answer))) : null;
-    return question || listed ? [el("p", { class: "asked" }, question), listed] : null;
+  /** How many questions of the survey one person is asked, and who selects them. */
+  selection() {
+    const { survey } = this;
+    if (!survey || survey.questions.length === survey.definition.ask) return null;
+    return el("p", { class: "hint", id: "selection" }, say("ask.selection", { ask: survey.definition.ask, count: survey.questions.length }));
   }
 
-  /** The question, with the controls for its kind of answer. */
-  question() {
-    const { input, answers: names } = this.definition;
-    const { question, answers, title } = this.words;
-    const legend = question || title;
-    const hidden = question ? null : "hidden"; // the title is the heading above
-    if (names && answers && names.length <= FEW) {
-      const choices = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
-        el("label", { class: "choice" }, el("input", { type: "radio", name: "answer", value: name, required: true, "aria-describedby": "error" }), el("span", {}, answers[i])));
-      return el("fieldset", { class: "question" }, el("legend", { class: hidden }, legend), choices);
-    }
-    const given = { id: "answer", name: "answer", required: true, "aria-describedby": "error" };
-    if (names && answers) {
-      const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => el("option", { value: name }, answers[i]));
-      return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
-    }
-    if (input.text || input.kind === "word") return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: input.length ?? 1000 }))
-    const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
-    return el("div", { class: "question" },
-      el("label", { for: "answer", class: hidden }, legend),
-      el("p", { class: "hint", id: "range" }, say("ask.range", { least: plain(least), most: plain(most) })),
-      el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": "range error" }));
+  /** The numbers of the questions that are selected for this person, of a survey. @param {any} [me] */
+  selected(me) {
+    return me && this.survey?.asked(fromHex(me.seed));
+  }
+
+  /** The questions, if they cannot be answered: all of them without an invitation. @param {any} [me] */
+  listed(me) {
+    return [this.selection(), this.questions(this.selected(me)).map((question) => question.listed())];
   }
 
   /**
@@ -199,21 +201,25 @@ export class Survey {
     const { guarantee } = this.definition;
     const asked = here !== undefined;
     const cost = asked && !this.client?.memoises ? me?.quote.cost.epsilon : null;
-    const bars = [...(me?.limits ?? []).map((/** @type {any} */ limit) => limitBar(limit, cost)), ...(balance ? deviceBars(balance, here) : [])];
+    const limits = me?.limits ?? [];
+    const bars = [...limits.map((/** @type {any} */ limit) => limitBar(limit, cost, true)), ...(balance ? deviceBars(balance, here, true) : [])];
+    const rows = balance ? figures(limits, balance, cost, here) : [];
     return section(say("cost.title"), { id: "cost" },
-      el("p", { class: "price" }, price(guarantee)),
-      el("div", { class: "meaning" }, meaning(guarantee).map((sentence) => el("p", {}, sentence))),
-      promises(guarantee) ? el("p", { class: "hint" }, say("cost.epsilon")) : null,
+      el("div", { class: "meaning" }, meaning(guarantee, this.survey && this.definition.ask > 1).map((sentence) => el("p", {}, sentence))),
       bars.length ? el("div", { class: "budgets" }, el("h3", {}, asked ? say("cost.budget") : say("cost.balance")), bars) : null,
       me && cost === null && asked ? el("p", { class: "hint" }, say("cost.repeated")) : null,
       me && !priceHere(guarantee) && promises(guarantee) ? el("p", { class: "hint" }, say("cost.uncounted")) : null,
-      balance && this.device.budget.fresh ? el("p", { class: "hint" }, say("cost.fresh")) : null);
+      balance && this.device.budget.fresh ? el("p", { class: "hint" }, say("cost.fresh")) : null,
+      el("details", { class: "figures" },
+        el("summary", {}, say("cost.figures")),
+        el("p", { class: "price" }, price(guarantee)),
+        promises(guarantee) ? el("p", { class: "hint" }, say("cost.epsilon")) : null,
+        rows.length ? facts(rows) : null));
   }
 
   how() {
-    const { contact, digest, mechanism, guarantee } = this.definition;
+    const { digest, mechanism, guarantee } = this.definition;
     return [
-      contact && el("p", { class: "contact" }, say("ask.contact"), " ", el("strong", {}, contact)),
       el("details", { class: "how" },
         el("summary", {}, say("how.title")),
         el("ol", {}, ["draw", "keep", "send", "seen"].map((step) => el("li", {}, say(`how.${step}`)))),
@@ -227,47 +233,41 @@ export class Survey {
     ];
   }
 
-  /** @param {Event} event @param {any} form @param {any} button */
-  async submitted(event, form, button) {
+  /** @param {Event} event @param {any} form @param {any} button @param {Question[]} questions */
+  async submitted(event, form, button, questions) {
     event.preventDefault();
     if (this.busy) return;
-    const error = form.querySelector("#error");
-    const answer = this.answerIn(form);
-    if (answer === undefined) {
-      error.textContent = say("ask.missing");
-      form.querySelector("[name=answer]").focus();
+    const problem = form.querySelector("#problem");
+    const answers = questions.map((question) => question.answer(form));
+    questions.forEach((question, i) => question.say(answers[i] === undefined ? say("ask.missing") : ""));
+    const missing = questions[answers.indexOf(undefined)];
+    if (missing) {
+      missing.focus();
       return;
     }
     this.busy = true;
-    error.textContent = "";
+    problem.textContent = "";
     button.setAttribute("aria-disabled", "true");
     try {
-      await this.draw(answer);
-    } catch (problem) {
-      if (problem instanceof RangeError) error.textContent = say("ask.missing");
-      else if (problem instanceof OverBudget) this.view([el("h1", {}, this.words.title), this.notice("nodevice")], true);
-      else this.failed(problem);
+      const named = questions.map(({ definition }, i) => [definition.name, answers[i]]);
+      await this.draw(this.survey ? Object.fromEntries(named) : answers[0]);
+    } catch (error) {
+      if (error instanceof RangeError) problem.textContent = say("ask.missing");
+      else if (error instanceof OverBudget) this.view([el("h1", {}, this.words.title), this.notice("nodevice")], true);
+      else this.failed(error);
     } finally {
       this.busy = false;
       button.removeAttribute("aria-disabled");
     }
   }
 
-  /** @param {any} form @returns {string | number | undefined} */
-  answerIn(form) {
-    const { input, answers } = this.definition;
-    const given = form.elements.namedItem("answer").value;
-    if (given === "") return undefined;
-    return answers || input.text || input.kind === "word" ? given : Number(given);
-  }
-
-  /** Charges, draws, stores and sends a report. This cannot be undone. @param {string | number} answer */
+  /** Charges, draws, stores and sends a report. This cannot be undone. @param {any} answer */
   async draw(answer) {
     const { key, token } = /** @type {Required<Link>} */ (this.link);
     const { guarantee } = this.definition;
     const { title, question } = this.words;
     const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
-    const entry = await this.device.outbox.draw(key, /** @type {Client} */ (this.client), answer, { about, uncounted: true });
+    const entry = await this.device.outbox.draw(key, /** @type {Client | Questionnaire} */ (this.client), answer, { about, uncounted: true });
     this.changed(entry, undefined, true);
     await this.device.delivery.now();
   }
@@ -306,11 +306,23 @@ export class Survey {
       state === "refused" && this.refusal(entry),
       state === "arrived" && this.receipt(entry),
       // Only after it arrived: a person who sees a waiting report could stop it, and so reveal something.
-      state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
-      state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
+      state === "arrived" && report && bytesShown(report, this.answered(report), entry.label),
+      state === "arrived" && report && likelihoodsShown(this.answered(report)),
       state === "arrived" && this.export(entry),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine"))),
     ], asked && focus);
+  }
+
+  /**
+   * The questions that a report answers, each with its part of the report.
+   * @param {Uint8Array} report
+   * @returns {import("./report.js").Answered[]}
+   */
+  answered(report) {
+    if (!this.survey) return [{ question: this.questions()[0], part: report, one: true }];
+    const parts = this.survey.parts(report);
+    const questions = this.questions(parts.map(({ place }) => place));
+    return questions.map((question, i) => ({ question, part: parts[i].part, one: false }));
   }
 
   /** @param {any} entry */
@@ -324,6 +336,7 @@ export class Survey {
     return section(say("receipt.title"), { id: "receipt" },
       facts([
         [say("receipt.number"), el("code", { id: "number" }, receipt)],
+        ...(entry.report ? likeliest(this.answered(entry.report)) : []),
         [say("receipt.drawn"), el("time", { datetime: entry.at }, date(entry.at))],
         [say("receipt.charged"), price({ epsilon: entry.receipt.cost.epsilon, delta: entry.receipt.cost.delta ?? 0 })],
         [say("receipt.device"), entry.units === null ? say("cost.notcounted") : price({ epsilon: epsilonOf(entry.units), delta: 0 })],

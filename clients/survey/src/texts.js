@@ -28,7 +28,9 @@ const ceiling = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS,
 const floor = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "floor" }));
 const decimals = new Intl.NumberFormat(language, { maximumFractionDigits: 20, useGrouping: false });
 const shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
-const dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
+const sharesUp = new Intl.NumberFormat(language, /** @type {any} */ ({ style: "percent", maximumFractionDigits: 0, roundingMode: "ceil" }));
+const LONG = /** @type {const} */ ({ year: "numeric", month: "long", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" });
+const dates = new Intl.DateTimeFormat(language, LONG);
 const shortDates = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 
 const sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
@@ -45,10 +47,13 @@ export const plain = (number) => decimals.format(/** @type {any} */ (String(numb
 /** @param {number} number */
 export const share = (number) => shares.format(number);
 
+/** In whole percent, rounded up. @param {number} number */
+export const shareUp = (number) => sharesUp.format(number);
+
 /** @param {number} count */
 export const bytes = (count) => sizes.format(count);
 
-/** @param {string | Date} moment */
+/** With the time zone. @param {string | Date} moment */
 export const date = (moment) => dates.format(new Date(moment));
 
 /** A date for a table. @param {string | Date} moment */

@@ -74,7 +74,7 @@ def test_package_build_draws_and_explains_as_its_sources(package: Path) -> None:
             const secret = Uint8Array.from({{ length: 32 }}, (_, i) => i);
             said.push(JSON.stringify(definitions.map((definition) => {{
                 const client = new Client(definition);
-                const answer = definition.input.kind === "answer" ? 1 : Number(definition.input.upper);
+                const answer = definition.input.kind === "number" ? Number(definition.input.upper) : 1;
                 const report = client.randomize(answer, {{ secret }});
                 // These two are asked for by the other file.
                 const read = client.program.read(client.numbered(answer));
@@ -148,6 +148,15 @@ import { Client, newSecret } from "ldp-budget";
 import { DeviceBudget, OverBudget, type Limits } from "ldp-budget/budget";
 import { confirmLoss, Unconfirmed } from "ldp-budget/loss";
 import { Outbox, type Entry } from "ldp-budget/outbox";
+import { Questionnaire, newSeed } from "ldp-budget/questionnaire";
+
+export async function surveyed(definition: unknown, budget: DeviceBudget): Promise<Uint8Array | undefined> {
+    const survey = new Questionnaire(definition);
+    const asked: number[] = survey.asked(newSeed());
+    const report: Uint8Array = survey.randomize({ mood: "good", sleep: 7.5 });
+    console.log(asked, survey.parts(report).map(({ place, part }) => [place, part.length]));
+    return (await new Outbox(budget).draw("2026-11-24", survey, { mood: "good", sleep: 7.5 })).report;
+}
 
 export async function answered(definition: unknown, answer: string): Promise<Entry | undefined> {
     try {

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 29 files with the digest b052b6b5a46bd5fac6770749e3794270444182fe141046d5662ea6972cde909e
+// made by clients/survey/build.mjs from 31 files with the digest 3de68d447cd346a4ddc7d909b2bb38a3a819887c94db85d8619e35fb35e14554
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -24,16 +24,20 @@ function halves(bytes2) {
   for (let i = 0; i < bytes2.length; i++) found[i >> 2] |= bytes2[i] << 8 * (i & 3);
   return found;
 }
-function joined(...parts) {
-  const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+function joined(...parts2) {
+  const all = new Uint8Array(parts2.reduce((size, part) => size + part.length, 0));
   let at2 = 0;
-  for (const part of parts) {
+  for (const part of parts2) {
     all.set(part, at2);
     at2 += part.length;
   }
   return all;
 }
 var toHex = (bytes2) => Array.from(bytes2, (byte) => byte.toString(16).padStart(2, "0")).join("");
+function fromHex(hex) {
+  if (typeof hex !== "string" || !/^([0-9a-f]{2})*$/i.test(hex)) throw new TypeError("expected pairs of hex digits");
+  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+}
 
 // clients/js/src/hashes.js
 var primes = [2];
@@ -251,10 +255,10 @@ function allSucceed(trials2, attempt) {
 function halfExponential(draws, size) {
   const even = new Array(size).fill(true);
   const last = draws.deviates(size);
-  let falling2 = even.map((_, i) => i).filter((i) => last[i][0] < 2 ** 31);
-  while (falling2.length) {
-    for (const i of falling2) even[i] = !even[i];
-    falling2 = stillFalling(draws, last, falling2);
+  let falling3 = even.map((_, i) => i).filter((i) => last[i][0] < 2 ** 31);
+  while (falling3.length) {
+    for (const i of falling3) even[i] = !even[i];
+    falling3 = stillFalling(draws, last, falling3);
   }
   return even;
 }
@@ -267,9 +271,9 @@ function stillFalling(draws, last, slots) {
 function trial(draws, whole, fraction2, slots) {
   const even = new Set(slots);
   const last = [...fraction2];
-  for (let falling2 = slots; falling2.length; ) {
-    falling2 = belowRatio(draws, whole, fraction2, stillFalling(draws, last, falling2));
-    for (const slot of falling2) even.delete(slot) || even.add(slot);
+  for (let falling3 = slots; falling3.length; ) {
+    falling3 = belowRatio(draws, whole, fraction2, stillFalling(draws, last, falling3));
+    for (const slot of falling3) even.delete(slot) || even.add(slot);
   }
   return slots.map((slot) => even.has(slot));
 }
@@ -589,7 +593,7 @@ var lift = (operate) => (...given) => {
   return draws.length ? { draws, valueOf, toString: valueOf } : valueOf();
 };
 var chance = ({ size, odds }, value) => odds === void 0 ? value < size ? 1 / size : 0 : value ? odds : 1 - odds;
-function toldBy({ steps, report: { parts } }, report) {
+function toldBy({ steps, report: { parts: parts2 } }, report) {
   const named = new Map(steps);
   const told = /* @__PURE__ */ new Map();
   const isBit = (expression) => {
@@ -612,7 +616,7 @@ function toldBy({ steps, report: { parts } }, report) {
       told.set(name, { numbers, likely: ways.reduce((all, each, i) => all * each / (b + i), 1) });
     }
   };
-  parts.forEach(([, name], i) => tell(name, report[i]));
+  parts2.forEach(([, name], i) => tell(name, report[i]));
   return told;
 }
 function trials(program, report) {
@@ -1123,6 +1127,14 @@ var Client = class {
     const names = this.definition.answers;
     return likelihoods(this.program, report)?.map((each, i) => ({ answer: names ? names[i] : i, ...each }));
   }
+  /**
+   * Checks an answer without drawing.
+   * @param {string | number} answer
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  check(answer) {
+    this.program.read(this.numbered(answer));
+  }
   /** @param {string | number} answer */
   numbered(answer) {
     const names = this.definition.answers;
@@ -1145,9 +1157,9 @@ var FINE = 2200n;
 var GUARDED = 2000n;
 var LARGEST_EPSILON = 300n;
 function fractionOf(text) {
-  const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
-  if (!parts) throw new TypeError(`not a decimal >= 0: ${text}. Write it as text, such as "0.5".`);
-  const [, whole, fraction2 = "", power2 = "0"] = parts;
+  const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  if (!parts2) throw new TypeError(`not a decimal >= 0: ${text}. Write it as text, such as "0.5".`);
+  const [, whole, fraction2 = "", power2 = "0"] = parts2;
   const places = Number(power2) - fraction2.length;
   const digits = BigInt(whole + fraction2);
   return places >= 0 ? [digits * 10n ** BigInt(places), 1n] : [digits, 10n ** BigInt(-places)];
@@ -1341,11 +1353,11 @@ function partsOf(each) {
   if (Array.isArray(each)) return each.flatMap(partsOf);
   return each instanceof Row ? [each.place] : isNumber(each) ? [] : [each];
 }
-var span = (ends, parts) => ends[0] === ends[1] ? small(ends[0]) : spanOf(ends, parts);
-var spanOf = (ends, parts) => new Span(ends, parts.some((each) => each.secret), parts.some((each) => each.fresh));
-function mixed(ends, parts, work) {
-  const inner = parts.filter((each) => each instanceof Mixed);
-  const spans = parts.filter((each) => each instanceof Span);
+var span = (ends, parts2) => ends[0] === ends[1] ? small(ends[0]) : spanOf(ends, parts2);
+var spanOf = (ends, parts2) => new Span(ends, parts2.some((each) => each.secret), parts2.some((each) => each.fresh));
+function mixed(ends, parts2, work) {
+  const inner = parts2.filter((each) => each instanceof Mixed);
+  const spans = parts2.filter((each) => each instanceof Span);
   const hidden = inner.flatMap((each) => each.hidden);
   const choices = [...inner.flatMap((each) => each.choices), ...spans.filter((each) => each.secret)];
   if (!inner.some((each) => each.open) && spans.every((each) => each.secret)) return new Mixed(ends, hidden, choices, work);
@@ -1422,10 +1434,10 @@ function put2(vector, place2, number, answer, alone) {
   ), vector.length, ends);
 }
 function together(given, work, size, ends) {
-  const parts = partsOf(given);
-  requires(parts.some((each) => each instanceof Mixed), "numbers of the answer that are not followed");
-  requires(parts.every((each) => !each.open && (each instanceof Mixed || each.secret)), "a vector of what was given away and what was not");
-  const whole = mixed(ends, parts, work);
+  const parts2 = partsOf(given);
+  requires(parts2.some((each) => each instanceof Mixed), "numbers of the answer that are not followed");
+  requires(parts2.every((each) => !each.open && (each instanceof Mixed || each.secret)), "a vector of what was given away and what was not");
+  const whole = mixed(ends, parts2, work);
   return Array.from({ length: size }, (_, i) => new Mixed(ends, whole.hidden, whole.choices, () => whole.get()[i]));
 }
 function floyd2(vector, b) {
@@ -1554,27 +1566,27 @@ var Look = class {
     const rows = vector instanceof Row ? vector.rows : [vector];
     requires(rows.every((row) => Array.isArray(row) && row.every((each, i) => isNumber(each) && (!i || row[i - 1] <= each))), "a rank among numbers that are not known");
     const ends = [0n, BigInt(Math.max(...rows.map((row) => row.length)))];
-    const parts = partsOf([vector instanceof Row ? vector : [], number]);
-    if (parts.some((each) => each instanceof Mixed)) return mixed(ends, parts, () => (
+    const parts2 = partsOf([vector instanceof Row ? vector : [], number]);
+    if (parts2.some((each) => each instanceof Mixed)) return mixed(ends, parts2, () => (
       /** @type {any} */
       WHOLE.get("rank")(now(vector), now(number))
     ));
-    return span(ends, parts);
+    return span(ends, parts2);
   }
   /** @param {string} name @param {string} seed @param {any[]} given */
   hash(name, seed, given) {
-    const parts = partsOf(given);
-    if (!parts.length) return (
+    const parts2 = partsOf(given);
+    if (!parts2.length) return (
       /** @type {any} */
       HASHES.get(name)(seed)(...given)
     );
-    requires(parts.every((each) => each instanceof Span), "a hash function that is hidden");
+    requires(parts2.every((each) => each instanceof Span), "a hash function that is hidden");
     const size = given[2];
     requires(isNumber(size) && size >= 1 && given.every((each) => !Array.isArray(each)), "a hash function of a size that is drawn");
     requires(endsOf(given[0])[0] >= 0n && endsOf(given[0])[1] < WORD, "a hash function that there is not");
-    if (name === "polynomial") return span([0n, BigInt(size) - 1n], parts);
+    if (name === "polynomial") return span([0n, BigInt(size) - 1n], parts2);
     requires(isNumber(given[3]), "a filter of a size that is drawn");
-    return group(Array.from({ length: sized(size) }, () => spanOf([0n, 1n], parts)), sized(given[3]), false);
+    return group(Array.from({ length: sized(size) }, () => spanOf([0n, 1n], parts2)), sized(given[3]), false);
   }
   // -- draws -------------------------------------------------------------------------------------------------------
   /** @param {any} t @param {boolean} free whether it was given away @param {boolean} [fresh] @returns {any} */
@@ -1833,7 +1845,7 @@ function above(one, other) {
   }
   return found;
 }
-function checkMemo({ memo, tables, steps, report: { parts } }) {
+function checkMemo({ memo, tables, steps, report: { parts: parts2 } }) {
   const kept2 = steps.filter(([, step]) => MEMO.has(step[0])).map(([, step]) => step);
   const labels = kept2.map((step) => step[1]);
   requires(new Set(labels).size === labels.length, "the same kept words are read twice");
@@ -1845,7 +1857,7 @@ function checkMemo({ memo, tables, steps, report: { parts } }) {
     if (used.every((each) => told.has(each))) told.add(name);
     if (used.every((each) => own.has(each)) && !DRAWS.has(expression[0])) own.add(name);
   }
-  const needed = [...parts.map((part) => part[1]), ...kept2.flatMap(namesIn)];
+  const needed = [...parts2.map((part) => part[1]), ...kept2.flatMap(namesIn)];
   requires(needed.every((each) => told.has(each)) && own.has(memo), "reports depend on more of the answer than what they are charged by");
 }
 function hashed(definition, names) {
@@ -2139,7 +2151,22 @@ function confirmLoss(definition) {
     throw error instanceof Unconfirmed ? error : new Unconfirmed(`the program fails: ${error instanceof Error ? error.message : error}`);
   }
 }
+function confirmSurvey({ ask, questions, guarantee }) {
+  requires(guarantee.epsilon !== null && Number.isSafeInteger(ask) && ask >= 1 && ask <= questions.length, "nothing is promised");
+  for (const question of questions) {
+    requires(question.format === "ldp-budget client" && !question.memo, "a question of a survey that is none, or repeats draws");
+    confirm(question);
+  }
+  for (const kind of ["epsilon", "delta"]) {
+    const largest = questions.map((question) => fractionOf(question.guarantee[kind])).sort(falling2).slice(0, ask);
+    const [sum, over] = largest.reduce(([a, b], [c, d]) => [a * d + c * b, b * d], [0n, 1n]);
+    const [most, under] = fractionOf(guarantee[kind]);
+    requires(sum * under <= most * over, "the questions together lose more than is stated");
+  }
+}
+var falling2 = ([a, b], [c, d]) => a * d > c * b ? -1 : a * d < c * b ? 1 : 0;
 function confirm(definition) {
+  if (definition.format === "ldp-budget questionnaire") return confirmSurvey(definition);
   const { guarantee, memo } = definition;
   const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
   const cap = guarantee.answer_epsilon ?? epsilon;
@@ -2234,14 +2261,14 @@ var DeviceBudget = class _DeviceBudget {
    * One report, charged before it is drawn. Of a memoised answer the first report is charged all that its reports can
    * lose together, and others nothing.
    * @param {Client} client
-   * @param {string | number} answer
+   * @param {any} answer as `client.randomize` takes it
    * @returns {Promise<Uint8Array>}
    * @throws {OverBudget} where it does not fit
    * @throws {RangeError} for an answer that the collection does not have
    * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
   async randomize(client, answer) {
-    client.program.read(client.numbered(answer));
+    client.check(answer);
     const units = costOf(client.definition.guarantee);
     confirmOnce(client.definition);
     const { secret } = await this.state();
@@ -2400,9 +2427,9 @@ function costOf({ epsilon, delta, answer_epsilon: together2 = epsilon }) {
   return Math.max(unitsOf(epsilon, true), unitsOf(together2, true));
 }
 function unitsOf(text, up2) {
-  const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
-  if (!parts) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
-  const [, whole, fraction2 = "", power2 = "0"] = parts;
+  const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  if (!parts2) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
+  const [, whole, fraction2 = "", power2 = "0"] = parts2;
   const places = UNITS + Number(power2) - fraction2.length;
   const digits = BigInt(whole + fraction2);
   const cut2 = 10n ** BigInt(Math.abs(places));
@@ -2438,7 +2465,7 @@ var Outbox = class {
    * the answer is not used.
    * @param {string} key
    * @param {Client} client
-   * @param {string | number} answer
+   * @param {any} answer as `client.randomize` takes it
    * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where a
    *   promise has a δ, or no ε, which no device's budget counts
    * @returns {Promise<Entry>}
@@ -2451,7 +2478,7 @@ var Outbox = class {
       const kept2 = transaction.objectStore(STORE2);
       const before = await answered(kept2.get(key));
       if (before) return before;
-      client.program.read(client.numbered(answer));
+      client.check(answer);
       const { definition } = client;
       if (definition.guarantee.epsilon !== null) confirmOnce(definition);
       const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);
@@ -2709,6 +2736,13 @@ function mark(kind) {
 function section(title, { class: kind = "card", id }, ...children) {
   return el("section", { class: kind, "aria-labelledby": id }, el("h2", { id }, title), ...children);
 }
+function contactShown(contact) {
+  const address = /^[^\s@:/]+@[^\s@:/]+\.[^\s@:/]+$/.test(contact) ? `mailto:${contact}` : contact;
+  const found = URL.canParse(address) ? new URL(address) : void 0;
+  if (found?.protocol === "mailto:") return el("a", { href: found.href }, contact.replace(/^mailto:/i, ""));
+  if (found?.protocol === "https:" && !found.username) return el("a", { href: found.href, target: "_blank", rel: "noopener noreferrer" }, contact);
+  return el("strong", {}, contact);
+}
 function facts(rows) {
   return el("dl", { class: "facts" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
@@ -2773,17 +2807,24 @@ var survey_de_default = {
   "noscript.text": "Ihr Gerät verändert Ihre Antwort zufällig, damit die Antwort selbst das Gerät nie verlässt. Dafür braucht es JavaScript, und Ihr Browser führt es nicht aus. Schalten Sie JavaScript ein, oder öffnen Sie den Link in einem anderen Browser. Es wurde nichts gesendet und nichts angerechnet.",
   "footer.text": "Diese Seite lädt nichts von anderen Servern, setzt keine Cookies und speichert auf Ihrem Gerät nur das Nötige.",
   "ask.eyebrow": "Sie sind zu einer Umfrage eingeladen",
+  "ask.by": "Eine Umfrage von {organisation}",
+  "ask.place": "{number} von {count}",
+  "ask.selection": "Diese Umfrage hat {count} Fragen. Ihnen werden davon {ask} gestellt, jedes Mal dieselben. Eine feste Berechnung wählt sie aus; Sie können nicht wählen.",
   "ask.choose": "Bitte wählen",
   "ask.range": "Eine Zahl von {least} bis {most}.",
   "ask.before": "Ihre Antwort bleibt auf diesem Gerät. Die Seite zieht aus Ihrer Antwort einen zufälligen Bericht und sendet ihn sofort. Danach sehen Sie genau, was gesendet wurde.",
+  "ask.before_several": "Ihre Antworten bleiben auf diesem Gerät. Die Seite zieht aus allen Ihren Antworten einen zufälligen Bericht und sendet ihn sofort. Danach sehen Sie genau, was gesendet wurde.",
   "ask.send": "Zufällig verändern und senden",
   "ask.decline": "Nicht teilnehmen",
   "ask.missing": "Bitte wählen Sie eine Antwort, die diese Frage zulässt, oder geben Sie eine ein. Es wurde nichts gesendet.",
   "ask.contact": "Fragen? Kontakt:",
-  "cost.title": "Was es Sie kostet",
+  "answer.yes": "ja",
+  "answer.no": "nein",
+  "cost.title": "Was Ihr Bericht über Sie verraten kann",
   "cost.epsilon": "ε (Epsilon) misst, wie viel ein Bericht über Sie verraten kann: je kleiner, desto weniger. Ihre Berichte summieren sich, und Ihr Budget begrenzt die Summe.",
   "cost.budget": "Ihr Budget, vorher und nachher",
   "cost.balance": "Ihr Budget jetzt",
+  "cost.figures": "In Zahlen (ε)",
   "cost.unbounded": "unbegrenzt",
   "cost.notcounted": "nicht gezählt",
   "cost.repeated": "Wenn Sie dieselbe Antwort noch einmal geben, wiederholt diese Umfrage die frühere Ziehung. Ihr Gerät rechnet jede Antwort einmal und ganz an. Der Dienst rechnet jeden Bericht an, aber weniger, wenn der Bericht eine Ziehung wiederholt.",
@@ -2791,7 +2832,9 @@ var survey_de_default = {
   "cost.fresh": "Auf diesem Gerät ist kein früherer Bericht verzeichnet. Sein eigenes Budget zählt ab null.",
   "meaning.none": "Diese Umfrage sagt nicht zu, wie wenig ein Bericht verrät. Darum sendet diese Seite keinen Bericht.",
   "meaning.pure": "Was Sie auch antworten: Wer Ihren Bericht sieht, kann sich Ihrer Antwort höchstens {times}-mal so sicher sein wie vorher.",
+  "meaning.several": "Was Sie auch antworten: Wer Ihren Bericht sieht, kann sich aller Ihrer Antworten zusammen höchstens {times}-mal so sicher sein wie vorher.",
   "meaning.approximate": "Was Sie auch antworten: Nehmen Sie zwei beliebige mögliche Antworten. Ihr Bericht kann die eine im Vergleich zur anderen höchstens {times}-mal so wahrscheinlich machen wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}: Dann kann der Bericht Ihre Antwort verraten.",
+  "meaning.exception": "Was Sie auch antworten: Nehmen Sie zwei beliebige mögliche Reihen von Antworten. Ihr Bericht kann die eine im Vergleich zur anderen höchstens {times}-mal so wahrscheinlich machen wie vorher. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}: Dann kann der Bericht Ihre Antworten verraten.",
   "meaning.repeated": "Wie oft Sie dieselbe Antwort auch geben: Alle Berichte dazu zusammen machen eine Person höchstens {times}-mal so sicher wie vorher.",
   "meaning.changed": "Wenn sich Ihre Antworten mit der Zeit ändern: Alle Ihre Berichte zu dieser Umfrage zusammen machen eine Person höchstens {times}-mal so sicher wie vorher.",
   "meaning.pattern": "Diese Zusage vergleicht Sie mit Menschen, deren Antworten sich an denselben Stellen wiederholen wie Ihre. Sie verbirgt nicht, dass sich Ihre Antwort geändert hat oder dass eine frühere wiederkehrt.",
@@ -2801,6 +2844,7 @@ var survey_de_default = {
   "budget.after": "{spent} von ε = {limit} verbraucht; {after} nach diesem Bericht.",
   "budget.now": "{spent} von ε = {limit} verbraucht.",
   "budget.share": "{spent} verbraucht.",
+  "budget.share_after": "{spent} verbraucht; {after} nach diesem Bericht.",
   "budget.resets": "Beginnt neu am {date}.",
   "period.lifetime": "insgesamt",
   "period.day": "pro Tag",
@@ -2846,6 +2890,8 @@ var survey_de_default = {
   "refused.dropped": "Der Bericht wurde gelöscht und wird nicht noch einmal gezogen. Er hatte dieses Gerät schon verlassen, als der Dienst ihn ablehnte. Darum zählt ihn das Budget des Geräts weiter.",
   "receipt.title": "Quittung",
   "receipt.number": "Nummer",
+  "receipt.likeliest": "Der Bericht passt am besten zu",
+  "receipt.every": "allen Antworten gleich gut",
   "receipt.drawn": "Gezogen",
   "receipt.charged": "Vom Dienst angerechnet",
   "receipt.device": "Von diesem Gerät angerechnet",
@@ -2855,6 +2901,7 @@ var survey_de_default = {
   "sent.nothing_else": "Sonst wurde nichts gesendet, was von Ihrer Antwort abhängt.",
   "sent.hex": "Die Bytes hexadezimal",
   "sent.parts": "Dasselbe als Zahlen",
+  "sent.mask": "Die ersten Bytes sagen, welche Fragen der Bericht beantwortet. Das hängt nicht von Ihren Antworten ab.",
   "sent.more": "… und {count} weitere",
   "sent.label": "Die Seite hat auch eine Kennung gesendet. Die Kennung zeigt nur, welche Berichte dieselbe Ziehung wiederholen. Sonst wurde nichts gesendet, was von Ihrer Antwort abhängt. Die Kennung: {label}",
   "likely.title": "Wie wahrscheinlich dieser Bericht war",
@@ -2929,17 +2976,24 @@ var survey_en_default = {
   "noscript.text": "Your device randomizes your answer, so the answer itself never leaves the device. That takes JavaScript, and your browser does not run it. Turn JavaScript on, or open the link in another browser. Nothing was sent, and nothing was charged.",
   "footer.text": "This page loads nothing from other hosts, sets no cookies, and stores only what it needs on your device.",
   "ask.eyebrow": "You are invited to a survey",
+  "ask.by": "A survey by {organisation}",
+  "ask.place": "{number} of {count}",
+  "ask.selection": "This survey has {count} questions. You are asked {ask} of them, the same each time. A fixed computation selects them, and you cannot choose.",
   "ask.choose": "Choose an answer",
   "ask.range": "A number from {least} to {most}.",
   "ask.before": "Your answer stays on this device. The page draws one randomized report from your answer and sends the report at once. Afterwards you see exactly what was sent.",
+  "ask.before_several": "Your answers stay on this device. The page draws one randomized report from all of your answers and sends the report at once. Afterwards you see exactly what was sent.",
   "ask.send": "Randomize and send",
   "ask.decline": "Don’t take part",
   "ask.missing": "Please choose or enter an answer that this question allows. Nothing was sent.",
   "ask.contact": "Questions? Contact:",
-  "cost.title": "What it costs you",
+  "answer.yes": "yes",
+  "answer.no": "no",
+  "cost.title": "What your report can tell about you",
   "cost.epsilon": "ε (epsilon) measures how much a report can reveal about you: the smaller, the less. Your reports add up, and your budget limits the total.",
   "cost.budget": "Your budget, before and after",
   "cost.balance": "Your budget now",
+  "cost.figures": "In figures (ε)",
   "cost.unbounded": "unlimited",
   "cost.notcounted": "not counted",
   "cost.repeated": "If you give the same answer again, this survey repeats the earlier draw. Your device charges each answer once, in full. The service charges every report, but less for a report that repeats a draw.",
@@ -2947,7 +3001,9 @@ var survey_en_default = {
   "cost.fresh": "This device has no record of earlier reports. Its own budget counts from zero.",
   "meaning.none": "This survey guarantees nothing about what a report reveals, so this page sends no report.",
   "meaning.pure": "No matter what you answer: a person who sees your report can be at most {times} times as sure of your answer as before.",
+  "meaning.several": "No matter what you answer: a person who sees your report can be at most {times} times as sure of all your answers together as before.",
   "meaning.approximate": "No matter what you answer: take any two possible answers. Your report can make one of them, compared with the other, at most {times} times as likely as before. There is one exception, with a probability of at most {delta}: then the report may reveal your answer.",
+  "meaning.exception": "No matter what you answer: take any two possible sets of answers. Your report can make one set, compared with the other, at most {times} times as likely as before. There is one exception, with a probability of at most {delta}: then the report may reveal your answers.",
   "meaning.repeated": "However often you give the same answer: all of its reports together make a person at most {times} times as sure of it as before.",
   "meaning.changed": "If your answers change over time: all of your reports for this survey together make a person at most {times} times as sure of them as before.",
   "meaning.pattern": "This guarantee compares you with people whose answers repeat at the same times as yours. It does not hide that your answer changed, or that an earlier answer came back.",
@@ -2957,6 +3013,7 @@ var survey_en_default = {
   "budget.after": "{spent} of ε = {limit} used; {after} after this report.",
   "budget.now": "{spent} of ε = {limit} used.",
   "budget.share": "{spent} used.",
+  "budget.share_after": "{spent} used; {after} after this report.",
   "budget.resets": "Starts again on {date}.",
   "period.lifetime": "in total",
   "period.day": "per day",
@@ -3002,6 +3059,8 @@ var survey_en_default = {
   "refused.dropped": "The report was deleted and will not be drawn again. It had already left this device when the service refused it, so the device’s own budget still counts it.",
   "receipt.title": "Receipt",
   "receipt.number": "Number",
+  "receipt.likeliest": "The report fits best",
+  "receipt.every": "all answers equally",
   "receipt.drawn": "Drawn",
   "receipt.charged": "Charged by the service",
   "receipt.device": "Charged by this device",
@@ -3011,6 +3070,7 @@ var survey_en_default = {
   "sent.nothing_else": "Nothing else was sent that depends on your answer.",
   "sent.hex": "The bytes in hexadecimal",
   "sent.parts": "The same, as numbers",
+  "sent.mask": "The first bytes say which questions the report answers. This does not depend on your answers.",
   "sent.more": "… and {count} more",
   "sent.label": "The page also sent an opaque label. The label shows only which reports repeat the same draw. Nothing else was sent that depends on your answer. The label: {label}",
   "likely.title": "How likely this report was",
@@ -3085,17 +3145,24 @@ var survey_ko_default = {
   "noscript.text": "답변은 이 기기에서 무작위로 바뀌므로 원래 답변은 기기 밖으로 나가지 않습니다. 여기에는 JavaScript가 필요한데, 지금 브라우저에서는 실행되지 않습니다. JavaScript를 켜거나 다른 브라우저에서 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "footer.text": "이 페이지는 다른 서버에서 아무것도 불러오지 않고 쿠키를 남기지 않으며, 꼭 필요한 것만 이 기기에 저장합니다.",
   "ask.eyebrow": "설문에 초대되었습니다",
+  "ask.by": "{organisation}의 설문",
+  "ask.place": "{count}개 중 {number}번",
+  "ask.selection": "이 설문에는 질문이 {count}개 있습니다. 그중 {ask}개를 묻고, 매번 같은 질문을 묻습니다. 질문은 정해진 계산이 고르며, 직접 고를 수 없습니다.",
   "ask.choose": "답을 고르세요",
   "ask.range": "{least}부터 {most}까지의 수.",
   "ask.before": "답변은 이 기기에 남습니다. 이 페이지는 답변에서 무작위 보고서 하나를 뽑아 바로 전송합니다. 그런 다음 정확히 무엇이 전송되었는지 보여 드립니다.",
+  "ask.before_several": "모든 답변은 이 기기에 남습니다. 이 페이지는 모든 답변에서 무작위 보고서 하나를 뽑아 바로 전송합니다. 그런 다음 정확히 무엇이 전송되었는지 보여 드립니다.",
   "ask.send": "무작위로 바꿔 보내기",
   "ask.decline": "참여하지 않기",
   "ask.missing": "이 질문에서 가능한 답을 고르거나 입력해 주세요. 아무것도 전송되지 않았습니다.",
   "ask.contact": "문의처:",
-  "cost.title": "드는 비용",
+  "answer.yes": "예",
+  "answer.no": "아니요",
+  "cost.title": "보고서가 알려 줄 수 있는 것",
   "cost.epsilon": "ε(엡실론)은 보고서가 응답자에 대해 얼마나 드러낼 수 있는지를 나타냅니다. 작을수록 적게 드러납니다. 보고서의 ε은 더해지며, 예산은 그 합의 한도입니다.",
   "cost.budget": "예산: 지금과 보낸 뒤",
   "cost.balance": "현재 예산",
+  "cost.figures": "수치로 보기 (ε)",
   "cost.unbounded": "한도 없음",
   "cost.notcounted": "계산되지 않음",
   "cost.repeated": "같은 답을 다시 하면 이 설문은 앞서 뽑은 결과를 되풀이합니다. 이 기기는 답마다 전체 비용을 한 번만 매깁니다. 서비스는 보고서마다 비용을 매기지만, 앞서 뽑은 결과를 되풀이하는 보고서에는 더 적게 매깁니다.",
@@ -3103,7 +3170,9 @@ var survey_ko_default = {
   "cost.fresh": "이 기기에는 이전 보고서의 기록이 없습니다. 기기 자체 예산은 0부터 셉니다.",
   "meaning.none": "이 설문은 보고서가 무엇을 드러낼지 아무것도 보장하지 않으므로 이 페이지는 보고서를 보내지 않습니다.",
   "meaning.pure": "무엇을 답하든, 보고서를 본 사람이 당신의 답을 확신하는 정도는 보기 전의 {times}배를 넘을 수 없습니다.",
+  "meaning.several": "무엇을 답하든, 보고서를 본 사람이 당신의 모든 답을 통틀어 확신하는 정도는 보기 전의 {times}배를 넘을 수 없습니다.",
   "meaning.approximate": "무엇을 답하든, 가능한 두 답을 견주어 보세요. 보고서 때문에 한쪽이 다른 쪽에 비해 그럴듯해지는 정도는 보기 전의 {times}배를 넘을 수 없습니다. 예외가 하나 있으며 그 확률은 많아야 {delta}입니다. 이때는 보고서가 답을 드러낼 수 있습니다.",
+  "meaning.exception": "무엇을 답하든, 가능한 두 가지 답 묶음을 견주어 보세요. 보고서 때문에 한쪽이 다른 쪽에 비해 그럴듯해지는 정도는 보기 전의 {times}배를 넘을 수 없습니다. 예외가 하나 있으며 그 확률은 많아야 {delta}입니다. 이때는 보고서가 모든 답을 드러낼 수 있습니다.",
   "meaning.repeated": "같은 답을 몇 번 하든, 그 답의 보고서를 모두 합쳐도 확신은 보기 전의 {times}배를 넘지 않습니다.",
   "meaning.changed": "시간이 지나며 답이 바뀌어도, 이 설문에 보낸 보고서를 모두 합쳐 확신은 보기 전의 {times}배를 넘지 않습니다.",
   "meaning.pattern": "이 보장은 당신과 같은 시점에 답이 되풀이되는 사람들과 비교한 것입니다. 답이 바뀌었다는 사실이나 이전 답으로 돌아왔다는 사실은 숨겨 주지 않습니다.",
@@ -3113,6 +3182,7 @@ var survey_ko_default = {
   "budget.after": "ε = {limit} 중 {spent} 사용, 이 보고서를 보내면 {after}.",
   "budget.now": "ε = {limit} 중 {spent} 사용.",
   "budget.share": "{spent} 사용.",
+  "budget.share_after": "{spent} 사용, 이 보고서 뒤에는 {after}.",
   "budget.resets": "{date}에 새로 시작합니다.",
   "period.lifetime": "전체 기간",
   "period.day": "하루",
@@ -3158,6 +3228,8 @@ var survey_ko_default = {
   "refused.dropped": "보고서는 삭제되었고 다시 뽑지 않습니다. 서비스가 거절했을 때 보고서는 이미 이 기기를 떠났으므로, 기기 자체 예산에는 그대로 남습니다.",
   "receipt.title": "영수증",
   "receipt.number": "번호",
+  "receipt.likeliest": "보고서에 가장 잘 맞는 답",
+  "receipt.every": "모든 답에 똑같이 맞음",
   "receipt.drawn": "뽑은 때",
   "receipt.charged": "서비스가 매긴 비용",
   "receipt.device": "이 기기가 매긴 비용",
@@ -3167,6 +3239,7 @@ var survey_ko_default = {
   "sent.nothing_else": "답변에 따라 달라지는 것은 이것 말고는 전송되지 않았습니다.",
   "sent.hex": "16진수로 나타낸 바이트",
   "sent.parts": "같은 것을 수로 나타냄",
+  "sent.mask": "처음 바이트는 보고서가 어느 질문에 답하는지 나타냅니다. 답에 따라 달라지지 않습니다.",
   "sent.more": "… 외 {count}개",
   "sent.label": "이 페이지는 식별 표지도 함께 전송했습니다. 이 표지는 어느 보고서들이 같은 결과를 되풀이하는지만 보여 줍니다. 그 밖에 답변에 따라 달라지는 것은 전송되지 않았습니다. 표지: {label}",
   "likely.title": "이 보고서가 나올 확률",
@@ -3247,7 +3320,16 @@ var floor = new Intl.NumberFormat(
 );
 var decimals = new Intl.NumberFormat(language, { maximumFractionDigits: 20, useGrouping: false });
 var shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
-var dates = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
+var sharesUp = new Intl.NumberFormat(
+  language,
+  /** @type {any} */
+  { style: "percent", maximumFractionDigits: 0, roundingMode: "ceil" }
+);
+var LONG = (
+  /** @type {const} */
+  { year: "numeric", month: "long", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" }
+);
+var dates = new Intl.DateTimeFormat(language, LONG);
 var shortDates = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 var sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
 var up = (number) => ceiling.format(
@@ -3263,6 +3345,7 @@ var plain = (number) => decimals.format(
   String(number)
 );
 var share = (number) => shares.format(number);
+var shareUp = (number) => sharesUp.format(number);
 var bytes = (count) => sizes.format(count);
 var date = (moment) => dates.format(new Date(moment));
 var shortDate = (moment) => shortDates.format(new Date(moment));
@@ -3278,29 +3361,52 @@ function budgetBar({ name, limit, spent, asked = 0, text }) {
   return el("div", { class: "budget" }, el("p", { class: "budget-name" }, name), bar, el("p", { class: "budget-text" }, text));
 }
 var periodNamed = (period) => said(`period.${period}`) ? say(`period.${period}`) : period;
-function limitBar(limit, cost) {
+function shares2(limit, spent, cost) {
+  const part = (amount) => shareUp(Number(limit) > 0 ? Math.min(1, amount / Number(limit)) : 1);
+  const now2 = part(Number(spent));
+  return cost ? say("budget.share_after", { spent: now2, after: part(Number(spent) + Number(cost)) }) : say("budget.share", { spent: now2 });
+}
+function parts(limit) {
   const name = say("budget.service", { period: periodNamed(limit.period) });
   const resets = limit.resets_at ? ` ${say("budget.resets", { date: date(limit.resets_at) })}` : "";
   const [measure] = Object.keys(limit.capacity);
-  const capacity = limit.capacity[measure];
-  const spent = limit.spent[measure];
+  return { name, resets, measure, capacity: limit.capacity[measure], spent: limit.spent[measure] };
+}
+var inFigures = (limit, spent, cost) => cost ? moving(limit, spent, cost) : say("budget.now", { spent: up(spent), limit: down(limit) });
+function limitBar(limit, cost, inShares = false) {
+  const { name, resets, measure, capacity, spent } = parts(limit);
   if (measure !== "epsilon") {
     const text2 = say("budget.share", { spent: share(capacity ? Math.min(1, spent / capacity) : 1) }) + resets;
     return budgetBar({ name, limit: capacity, spent, text: text2 });
   }
-  const text = cost ? moving(capacity, spent, cost) : say("budget.now", { spent: up(spent), limit: down(capacity) });
+  const text = (inShares ? shares2 : inFigures)(capacity, spent, cost);
   return budgetBar({ name, limit: capacity, spent, asked: cost ?? 0, text: text + resets });
 }
-function deviceBars(balance, cost) {
-  return (
-    /** @type {const} */
-    ["lifetime", "day"].filter((period) => balance[period]).map((period) => {
-      const { limit, spent } = balance[period];
-      const name = say("budget.device", { period: periodNamed(period) });
-      const text = cost ? moving(limit, spent, cost) : say("budget.now", { spent: up(spent), limit: down(limit) });
-      return budgetBar({ name, limit: Number(limit), spent: Number(spent), asked: Number(cost ?? 0), text });
-    })
-  );
+function deviceBars(balance, cost, inShares = false) {
+  return deviceLines(balance).map(({ name, limit, spent }) => {
+    const text = (inShares ? shares2 : inFigures)(limit, spent, cost);
+    return budgetBar({ name, limit: Number(limit), spent: Number(spent), asked: Number(cost ?? 0), text });
+  });
+}
+var deviceLines = (balance) => (
+  /** @type {const} */
+  ["lifetime", "day"].filter((period) => balance[period]).map((period) => {
+    const { limit, spent } = balance[period];
+    return { name: say("budget.device", { period: periodNamed(period) }), limit, spent };
+  })
+);
+function figures(limits, balance, cost, here) {
+  const counted = limits.map(parts).filter(({ measure }) => measure === "epsilon");
+  return [
+    ...counted.map(({ name, capacity, spent }) => (
+      /** @type {[string, string]} */
+      [name, inFigures(capacity, spent, cost)]
+    )),
+    ...deviceLines(balance).map(({ name, limit, spent }) => (
+      /** @type {[string, string]} */
+      [name, inFigures(limit, spent, here)]
+    ))
+  ];
 }
 function moving(limit, spent, cost) {
   const after = epsilonOf(unitsOf(String(spent), true) + unitsOf(String(cost), true));
@@ -3315,11 +3421,11 @@ function refusedBy(limit) {
 var MOST_EPSILON = 15;
 var times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -50));
 var promises = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) < 1;
-function meaning(guarantee) {
+function meaning(guarantee, several = false) {
   if (!promises(guarantee)) return [say("meaning.none")];
   const { epsilon, delta, answer_epsilon: cap, lifetime_epsilon: lifetime, relation } = guarantee;
-  if (Number(delta) > 0) return [said2("meaning.approximate", epsilon, { delta: up(delta) })];
-  const sentences = [said2("meaning.pure", epsilon)];
+  if (Number(delta) > 0) return [said2(several ? "meaning.exception" : "meaning.approximate", epsilon, { delta: up(delta) })];
+  const sentences = [said2(several ? "meaning.several" : "meaning.pure", epsilon)];
   if (cap !== void 0 && cap !== null) {
     sentences.push(said2("meaning.repeated", cap));
     if (Number(lifetime) > Number(cap)) sentences.push(said2("meaning.changed", lifetime));
@@ -3439,6 +3545,243 @@ function table(title, columns, rows) {
   );
 }
 
+// clients/js/src/questionnaire.js
+var FORMAT = "ldp-budget questionnaire";
+var VERSION3 = 1;
+var RULE = "hmac-sha256";
+var SEED_BYTES = 32;
+var BLOCK2 = 64;
+var MOST_QUESTIONS = 64;
+var LABEL = utf8("ldp-budget questions 1\n");
+var ENDS = "[\\s\\x1c-\\x1f\\x85\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff]+";
+var AROUND = new RegExp(`^${ENDS}|${ENDS}$`, "gu");
+function hmac(key, message) {
+  const block = new Uint8Array(BLOCK2);
+  block.set(key.length > BLOCK2 ? sha256(key) : key);
+  const inner = sha256(joined(block.map((byte) => byte ^ 54), message));
+  return sha256(joined(block.map((byte) => byte ^ 92), inner));
+}
+function selected(seed, count, ask) {
+  const ranked = Array.from({ length: count }, (_, place2) => ({ place: place2, rank: hmac(seed, Uint8Array.of(place2)) }));
+  ranked.sort((one, other) => compared(one.rank, other.rank));
+  return ranked.slice(0, ask).map(({ place: place2 }) => place2).sort((one, other) => one - other);
+}
+function compared(one, other) {
+  const at2 = one.findIndex((byte, i) => byte !== other[i]);
+  return at2 < 0 ? 0 : one[at2] - other[at2];
+}
+var Questionnaire = class {
+  /**
+   * @param {any} definition the public definition of a survey
+   * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
+   * @throws {TypeError} if its digest is another one, or this client cannot read it
+   */
+  constructor(definition, { digest } = {}) {
+    checkDigest(definition, digest);
+    const { format, version, selection } = definition;
+    if (format !== FORMAT || version !== VERSION3 || selection?.rule !== RULE) {
+      throw new TypeError(`this client reads surveys of version ${VERSION3} with the rule ${RULE}: got ${format}, ${version}, ${selection?.rule}`);
+    }
+    this.definition = definition;
+    this.questions = definition.questions.map((question) => new Client(question));
+    this.key = fromHex(selection.key);
+    checkLayout(definition, this.questions);
+  }
+  /** False: a question of a survey never repeats an earlier draw. */
+  get memoises() {
+    return false;
+  }
+  /**
+   * The seed of a user whom a ledger charges.
+   * @param {string} user
+   */
+  seedOf(user) {
+    return hmac(this.key, joined(LABEL, utf8(user.normalize("NFC").replace(AROUND, ""))));
+  }
+  /**
+   * The numbers of the asked questions, ascending.
+   * @param {Uint8Array} seed
+   */
+  asked(seed) {
+    if (!(seed instanceof Uint8Array) || seed.length !== SEED_BYTES) throw new TypeError(`the seed must be a Uint8Array of ${SEED_BYTES} bytes`);
+    return selected(seed, this.questions.length, this.definition.ask);
+  }
+  /**
+   * Checks answers without drawing.
+   * @param {Answers} answers
+   * @returns {number[]} the numbers of their questions, ascending
+   * @throws {RangeError} for an answer that its question does not have, or another number of answers than `ask`
+   */
+  check(answers2) {
+    const { ask } = this.definition;
+    const names = this.questions.map(({ definition }) => definition.name);
+    const unknown = Object.keys(answers2).find((name) => !names.includes(name));
+    if (unknown !== void 0) throw new RangeError(`the survey has no question ${unknown}`);
+    const places = names.flatMap((name, place2) => Object.hasOwn(answers2, name) ? [place2] : []);
+    if (places.length !== ask) throw new RangeError(`there must be answers to ${ask} questions: got ${places.length}`);
+    for (const place2 of places) this.questions[place2].check(answers2[names[place2]]);
+    return places;
+  }
+  /**
+   * One report: send it once, and keep it until it has arrived. Drawing again gives another one.
+   * @param {Answers} answers an answer to each asked question, and to no other one
+   * @param {{ draws?: () => any }} [given] `draws`: the draws of a question, for tests
+   * @returns {Uint8Array}
+   * @throws {RangeError} as `check`
+   */
+  randomize(answers2, { draws } = {}) {
+    const report = new Uint8Array(this.definition.report.bytes);
+    for (const place2 of this.check(answers2)) {
+      const { definition, program, numbered } = this.questions[place2];
+      report[place2 >> 3] |= 1 << (place2 & 7);
+      const answer = numbered.call(this.questions[place2], answers2[definition.name]);
+      report.set(program.run(answer, draws && { draws: draws() }), definition.slot[0]);
+    }
+    return report;
+  }
+  /** Undefined: nothing is memoised. @returns {string | undefined} */
+  label() {
+    return void 0;
+  }
+  /**
+   * The questions that a report answers, each with its part of the report.
+   * @param {Uint8Array} report
+   * @returns {{ place: number, client: Client, part: Uint8Array }[]}
+   */
+  parts(report) {
+    return this.questions.flatMap((client, place2) => {
+      const [start2, size] = client.definition.slot;
+      return report[place2 >> 3] >> (place2 & 7) & 1 ? [{ place: place2, client, part: report.slice(start2, start2 + size) }] : [];
+    });
+  }
+  /**
+   * For each answered question the likelihoods of its part of a report, as `Client.explain` returns them.
+   * @param {Uint8Array} report
+   */
+  explain(report) {
+    return this.parts(report).map(({ client, part }) => ({ question: client.definition.name, likelihoods: client.explain(part) }));
+  }
+};
+function checkLayout({ ask, report, questions }, clients) {
+  const names = new Set(clients.map(({ definition }) => definition.name));
+  const count = clients.length;
+  const sound = count >= 1 && count <= MOST_QUESTIONS && names.size === count && Number.isSafeInteger(ask) && ask >= 1 && ask <= count;
+  let at2 = Math.ceil(count / 8);
+  const follows = clients.every(({ memoises, program }, place2) => {
+    const [start2, size] = questions[place2].slot;
+    const expected = at2;
+    at2 += program.size;
+    return !memoises && start2 === expected && size === program.size;
+  });
+  if (!sound || !follows || report.mask !== Math.ceil(count / 8) || report.bytes !== at2) {
+    throw new TypeError("the questions of the survey and the layout of its report do not agree");
+  }
+}
+
+// clients/survey/src/questions.js
+var FEW = 12;
+function wordsOf({ name, title, question = "", purpose, answers: answers2, kind, languages = {} }) {
+  const tags = Object.keys(languages);
+  const found = tags.find((tag) => tag.toLowerCase() === language) ?? tags.find((tag) => tag.split("-")[0].toLowerCase() === language);
+  const translated = found ? languages[found] : {};
+  const own = kind === "yes-no" && `${answers2}` === "yes,no" ? [say("answer.yes"), say("answer.no")] : answers2;
+  return {
+    title: translated.title || title || name,
+    question: translated.question || question,
+    purpose: translated.purpose || purpose,
+    answers: translated.answers || own || void 0
+  };
+}
+var Question = class {
+  /**
+   * @param {Client} client
+   * @param {{ name: string, heading: string, place?: { number: number, count: number } }} shown `name` of its control;
+   *   `heading` of the page; `place` among several
+   */
+  constructor(client, { name, heading, place: place2 }) {
+    this.client = client;
+    this.definition = client.definition;
+    this.words = wordsOf(this.definition);
+    this.name = name;
+    this.place = place2;
+    const { question, title } = this.words;
+    this.text = question || title;
+    this.hidden = place2 || question && question !== heading ? null : "hidden";
+  }
+  /** @param {string} part */
+  id(part) {
+    return this.name.replace("answer", part);
+  }
+  /** The text of the question, with its place among several. */
+  get legend() {
+    return [this.place && this.place.count > 1 ? el("span", { class: "place" }, say("ask.place", this.place), " ") : null, this.text];
+  }
+  /** The question, if it cannot be answered. */
+  listed() {
+    const { answers: answers2 } = this.words;
+    const list = answers2 && answers2.length <= FEW ? el("ul", {}, answers2.map((answer) => el("li", {}, answer))) : null;
+    const text = this.hidden ? null : el("p", { class: "asked" }, this.text);
+    return text || list ? [text, list] : null;
+  }
+  /** The question with its control and its error. */
+  control() {
+    const { answers: names } = this.definition;
+    const { answers: answers2 } = this.words;
+    const [legend, error] = [{ class: this.hidden }, el("p", { class: "error", id: this.id("error") })];
+    const onchange = () => this.say("");
+    if (names && answers2 && names.length <= FEW) {
+      const choices = names.map((name, i) => el("label", { class: "choice" }, el("input", { type: "radio", name: this.name, value: name, required: true, "aria-describedby": error.id }), el("span", {}, answers2[i])));
+      this.element = el("fieldset", { class: "question", onchange }, el("legend", legend, this.legend), error, choices);
+    } else {
+      this.element = el("div", { class: "question", onchange }, el("label", { for: this.name, ...legend }, this.legend), error, this.field());
+    }
+    return this.element;
+  }
+  /** The control of a question without choices. */
+  field() {
+    const { input, answers: names } = this.definition;
+    const { answers: answers2 } = this.words;
+    const given = { id: this.name, name: this.name, required: true, "aria-describedby": this.id("error") };
+    if (names && answers2) {
+      const options = names.map((name, i) => el("option", { value: name }, answers2[i]));
+      return el("select", given, el("option", { value: "" }, say("ask.choose")), options);
+    }
+    if (input.text || input.kind === "word") return el("input", { ...given, type: "text", maxlength: input.length ?? 1e3 });
+    const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
+    const hint = el("p", { class: "hint", id: this.id("range") }, say("ask.range", { least: plain(least), most: plain(most) }));
+    return [hint, el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": `${hint.id} ${this.id("error")}` })];
+  }
+  /**
+   * The answer in the form, or undefined without one that the question allows.
+   * @param {any} form
+   * @returns {string | number | undefined}
+   */
+  answer(form) {
+    const { input, answers: answers2 } = this.definition;
+    const given = form.elements.namedItem(this.name).value;
+    if (given === "") return void 0;
+    const answer = answers2 || input.text || input.kind === "word" ? given : Number(given);
+    try {
+      this.client.check(answer);
+      return answer;
+    } catch (error) {
+      if (error instanceof RangeError) return void 0;
+      throw error;
+    }
+  }
+  /** Shows an error at the question; an empty text removes it. @param {string} text */
+  say(text) {
+    this.element.querySelector(".error").textContent = text;
+    for (const control of this.element.querySelectorAll("input, select")) {
+      if (text) control.setAttribute("aria-invalid", "true");
+      else control.removeAttribute("aria-invalid");
+    }
+  }
+  focus() {
+    this.element.querySelector("input, select").focus();
+  }
+};
+
 // clients/survey/src/report.js
 var MOST_SHOWN = 64;
 function partsOf2(definition, report) {
@@ -3452,12 +3795,10 @@ function partsOf2(definition, report) {
   });
 }
 var hexOf = (report) => toHex(report).replace(/(..)(?=.)/g, "$1 ");
-function bytesShown(definition, report, answers2, label) {
-  const rows = partsOf2(definition, report).map(({ name, values }) => {
-    const named = answers2 && values.length === answers2.length && values.length > 1;
-    const shown = values.slice(0, MOST_SHOWN).map((value, i) => named ? `${answers2[i]}: ${value}` : value);
-    if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
-    return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, named ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
+function bytesShown(report, answered3, label) {
+  const rows = answered3.flatMap((each) => {
+    const { question: { definition, text }, part, one } = each;
+    return partsOf2(definition, part).map(({ name, values }) => valuesShown(one ? name : text, values, each));
   });
   return section(
     say("sent.bytes_title"),
@@ -3465,12 +3806,34 @@ function bytesShown(definition, report, answers2, label) {
     el("p", {}, say("sent.bytes", { size: bytes(report.length) })),
     el("pre", { tabindex: 0, "aria-label": say("sent.hex") }, el("code", { id: "hex" }, hexOf(report))),
     el("table", {}, el("caption", { class: "hidden" }, say("sent.parts")), el("tbody", {}, rows)),
+    answered3.some(({ one }) => !one) ? el("p", { class: "hint" }, say("sent.mask")) : null,
     el("p", { class: "hint" }, label ? say("sent.label", { label }) : say("sent.nothing_else"))
   );
 }
-function likelihoodsShown(client, report, answers2) {
-  const found = client.explain(report);
-  if (!found || found.length > MOST_SHOWN) return section(say("likely.title"), { id: "likely" }, el("p", {}, say("likely.many")));
+function valuesShown(name, values, answered3) {
+  const { answers: answers2 } = answered3.question.words;
+  const each = answers2 && values.length === answers2.length && values.length > 1;
+  const shown = values.slice(0, MOST_SHOWN).map((value, i) => each ? `${answers2[i]}: ${value}` : value);
+  if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
+  const [best, ...others] = values.length === 1 && answers2 ? likeliestOf(answered3) : [];
+  if (best !== void 0 && !others.length && answers2?.[Number(values[0])] === best) shown[0] = `${values[0]}: ${best}`;
+  return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, each ? el("ul", {}, shown.map((text) => el("li", {}, text))) : shown.join(" ")));
+}
+function likelihoodsShown(answered3) {
+  const explained = answered3.map(({ question: { client }, part }) => client.explain(part)).map((found) => found && found.length <= MOST_SHOWN ? found : void 0);
+  const listed2 = explained.filter((found) => found !== void 0);
+  const possible = listed2.every((found) => found.every(({ likelihood }) => likelihood > 0));
+  return section(
+    say("likely.title"),
+    { id: "likely" },
+    listed2.length ? el("p", {}, possible ? say("likely.text") : say("likely.impossible")) : null,
+    answered3.map(({ question: { words: words2, text }, one }, i) => [
+      one ? null : el("h3", {}, text),
+      explained[i] ? likelihoodTable(explained[i], words2.answers, one ? say("likely.title") : text) : el("p", {}, say("likely.many"))
+    ])
+  );
+}
+function likelihoodTable(found, answers2, title) {
   const most = Math.max(...found.map((each) => each.likelihood));
   const rows = found.map(({ answer, likelihood }, i) => {
     const bar = el("span", { class: "likely-bar" });
@@ -3483,22 +3846,34 @@ function likelihoodsShown(client, report, answers2) {
       el("td", { class: "picture", "aria-hidden": "true" }, bar)
     );
   });
-  return section(
-    say("likely.title"),
-    { id: "likely" },
-    el("p", {}, say(found.every(({ likelihood }) => likelihood > 0) ? "likely.text" : "likely.impossible")),
-    el(
-      "table",
-      { class: "likely" },
-      el("caption", { class: "hidden" }, say("likely.title")),
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("likely.answer")), el("th", { scope: "col", class: "number" }, say("likely.chance")), el("td", { "aria-hidden": "true" }))),
-      el("tbody", {}, rows)
-    )
+  return el(
+    "table",
+    { class: "likely" },
+    el("caption", { class: "hidden" }, title),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("likely.answer")), el("th", { scope: "col", class: "number" }, say("likely.chance")), el("td", { "aria-hidden": "true" }))),
+    el("tbody", {}, rows)
   );
+}
+function likeliestOf({ question: { client, words: { answers: answers2 } }, part }) {
+  const found = answers2 && client.explain(part);
+  if (!answers2 || !found || found.length > MOST_SHOWN) return [];
+  const most = Math.max(...found.map((each) => each.likelihood));
+  return answers2.filter((_, i) => found[i].likelihood >= most * (1 - 1e-9));
+}
+function likeliest(answered3) {
+  return answered3.flatMap((each) => {
+    const { question: { words: { answers: answers2 }, text }, one } = each;
+    const names = likeliestOf(each);
+    if (!answers2 || !names.length) return [];
+    const name = one ? say("receipt.likeliest") : [text, el("span", { class: "under" }, say("receipt.likeliest"))];
+    return [
+      /** @type {[any, any]} */
+      [name, names.length < answers2.length ? names.join(", ") : say("receipt.every")]
+    ];
+  });
 }
 
 // clients/survey/src/survey.js
-var FEW = 12;
 var Survey = class {
   /**
    * @param {Device} device
@@ -3538,7 +3913,7 @@ var Survey = class {
     const { agreed = "", seen = definition.digest } = this.link ?? {};
     let client;
     try {
-      client = new Client(definition, { digest: seen });
+      client = definition.format === FORMAT ? new Questionnaire(definition, { digest: seen }) : new Client(definition, { digest: seen });
     } catch (error) {
       throw new Problem("changed", { error });
     }
@@ -3548,24 +3923,31 @@ var Survey = class {
   }
   get definition() {
     return (
-      /** @type {Client} */
+      /** @type {Client | Questionnaire} */
       this.client.definition
     );
   }
-  /** The texts of the collection, in the language of the page where it has them. */
+  /** The texts of the collection, in the language of the page. */
   get words() {
-    const { title, question, purpose, answers: answers2, languages = {} } = this.definition;
-    const found = Object.keys(languages).find((tag) => tag.toLowerCase() === language) ?? Object.keys(languages).find((tag) => tag.split("-")[0].toLowerCase() === language);
-    const translated = found ? languages[found] : {};
-    return {
-      title: translated.title || title,
-      question: translated.question || question,
-      purpose: translated.purpose || purpose,
-      answers: (
-        /** @type {string[] | undefined} */
-        (translated.answers ?? answers2) || void 0
-      )
-    };
+    return wordsOf(this.definition);
+  }
+  /** The client as that of a survey, if it is one. */
+  get survey() {
+    return this.client instanceof Questionnaire ? this.client : void 0;
+  }
+  /**
+   * The questions with these numbers, or the one of a collection.
+   * @param {number[]} [places] all without
+   */
+  questions(places) {
+    const { survey, words: { title: heading } } = this;
+    if (!survey) return [new Question(
+      /** @type {Client} */
+      this.client,
+      { name: "answer", heading }
+    )];
+    const shown = places ?? survey.questions.map((_, place2) => place2);
+    return shown.map((place2, i) => new Question(survey.questions[place2], { name: `answer-${place2}`, heading, place: { number: i + 1, count: shown.length } }));
   }
   // -- before ------------------------------------------------------------------------------------------------------
   /** Refuses a program that may give away more than its definition states. */
@@ -3579,14 +3961,9 @@ var Survey = class {
   }
   async ask() {
     this.confirm();
-    const { title, purpose } = this.words;
-    const head = [
-      el("p", { class: "eyebrow" }, say("ask.eyebrow")),
-      el("h1", {}, title),
-      purpose && el("p", { class: "lead" }, purpose)
-    ];
+    const head = this.head();
     if (!this.link) {
-      this.view([...head, this.notice("nolink"), this.asked(), this.cost(), this.how()]);
+      this.view([...head, this.notice("nolink"), this.listed(), this.cost(), this.how()]);
       return;
     }
     const me = await meAt(this.link.token);
@@ -3597,24 +3974,35 @@ var Survey = class {
     if (entry) this.changed(entry);
     else this.view([...head, await this.offered(me), this.how()]);
   }
-  /** The question with its button; or, without enough budget, the reason. @param {any} me */
+  /** The title of the survey, who asks, and for what. */
+  head() {
+    const { title, purpose } = this.words;
+    const { organisation, contact } = this.definition;
+    return [
+      el("p", { class: "eyebrow" }, organisation ? say("ask.by", { organisation }) : say("ask.eyebrow")),
+      el("h1", {}, title),
+      purpose && el("p", { class: "lead" }, purpose),
+      contact && el("p", { class: "contact" }, say("ask.contact"), " ", contactShown(contact))
+    ];
+  }
+  /** The questions with their button; or, without enough budget, the reason. @param {any} me */
   async offered(me) {
     const { guarantee } = this.definition;
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
-    if (!promises(guarantee)) return [this.notice("nopromise"), this.asked(), this.cost()];
+    if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(me), this.cost()];
     const fresh = !this.client?.memoises;
     const binding = me.limits.filter((limit) => me.quote.binding.includes(limit.period));
     if (me.erased || fresh && me.quote.binding.length) {
       const limits = el("ul", {}, binding.map((each) => el("li", {}, refusedBy(each))));
-      return [this.notice("noservice", limits), this.asked(), this.cost(me, balance)];
+      return [this.notice("noservice", limits), this.listed(me), this.cost(me, balance)];
     }
     if (fresh && here && ["lifetime", "day"].some((period) => lacks(
       /** @type {any} */
       balance[period],
       here
     ))) {
-      return [this.notice("nodevice"), this.asked(), this.cost(me, balance)];
+      return [this.notice("nodevice"), this.listed(me), this.cost(me, balance)];
     }
     return this.form(me, balance, here);
   }
@@ -3624,53 +4012,38 @@ var Survey = class {
    * @param {string | undefined} here
    */
   form(me, balance, here) {
+    const questions = this.questions(this.selected(me));
     const send2 = el("button", { type: "submit", class: "primary" }, say("ask.send"));
     const form = el(
       "form",
-      { novalidate: true, autocomplete: "off", onsubmit: (event) => this.submitted(event, form, send2) },
-      this.question(),
+      { novalidate: true, autocomplete: "off", onsubmit: (event) => this.submitted(event, form, send2, questions) },
+      this.selection(),
+      questions.map((question) => question.control()),
       this.cost(me, balance, here),
       el(
         "div",
         { class: "actions" },
-        el("p", { class: "error", id: "error" }),
-        el("p", { class: "before" }, say("ask.before")),
-        send2,
-        el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline"))
-      )
+        el("p", { class: "before" }, questions.length > 1 ? say("ask.before_several") : say("ask.before")),
+        el("p", { class: "error", id: "problem" })
+      ),
+      el("div", { class: "submit" }, send2),
+      el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline"))
     );
     return form;
   }
-  /** The question, if it cannot be answered. */
-  asked() {
-    const { question, answers: answers2 } = this.words;
-    const listed2 = answers2 && answers2.length <= FEW ? el("ul", {}, answers2.map((answer) => el("li", {}, answer))) : null;
-    return question || listed2 ? [el("p", { class: "asked" }, question), listed2] : null;
+  /** How many questions of the survey one person is asked, and who selects them. */
+  selection() {
+    const { survey } = this;
+    if (!survey || survey.questions.length === survey.definition.ask) return null;
+    return el("p", { class: "hint", id: "selection" }, say("ask.selection", { ask: survey.definition.ask, count: survey.questions.length }));
   }
-  /** The question, with the controls for its kind of answer. */
-  question() {
-    const { input, answers: names } = this.definition;
-    const { question, answers: answers2, title } = this.words;
-    const legend = question || title;
-    const hidden = question ? null : "hidden";
-    if (names && answers2 && names.length <= FEW) {
-      const choices = names.map((name, i) => el("label", { class: "choice" }, el("input", { type: "radio", name: "answer", value: name, required: true, "aria-describedby": "error" }), el("span", {}, answers2[i])));
-      return el("fieldset", { class: "question" }, el("legend", { class: hidden }, legend), choices);
-    }
-    const given = { id: "answer", name: "answer", required: true, "aria-describedby": "error" };
-    if (names && answers2) {
-      const options = names.map((name, i) => el("option", { value: name }, answers2[i]));
-      return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("select", given, el("option", { value: "" }, say("ask.choose")), options));
-    }
-    if (input.text || input.kind === "word") return el("div", { class: "question" }, el("label", { for: "answer", class: hidden }, legend), el("input", { ...given, type: "text", maxlength: input.length ?? 1e3 }));
-    const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
-    return el(
-      "div",
-      { class: "question" },
-      el("label", { for: "answer", class: hidden }, legend),
-      el("p", { class: "hint", id: "range" }, say("ask.range", { least: plain(least), most: plain(most) })),
-      el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": "range error" })
-    );
+  /** The numbers of the questions that are selected for this person, of a survey. @param {any} [me] */
+  selected(me) {
+    return me && this.survey?.asked(fromHex(me.seed));
+  }
+  /** The questions, if they cannot be answered: all of them without an invitation. @param {any} [me] */
+  listed(me) {
+    return [this.selection(), this.questions(this.selected(me)).map((question) => question.listed())];
   }
   /**
    * The cost of a report, and its meaning.
@@ -3682,23 +4055,30 @@ var Survey = class {
     const { guarantee } = this.definition;
     const asked = here !== void 0;
     const cost = asked && !this.client?.memoises ? me?.quote.cost.epsilon : null;
-    const bars = [...(me?.limits ?? []).map((limit) => limitBar(limit, cost)), ...balance ? deviceBars(balance, here) : []];
+    const limits = me?.limits ?? [];
+    const bars = [...limits.map((limit) => limitBar(limit, cost, true)), ...balance ? deviceBars(balance, here, true) : []];
+    const rows = balance ? figures(limits, balance, cost, here) : [];
     return section(
       say("cost.title"),
       { id: "cost" },
-      el("p", { class: "price" }, price(guarantee)),
-      el("div", { class: "meaning" }, meaning(guarantee).map((sentence) => el("p", {}, sentence))),
-      promises(guarantee) ? el("p", { class: "hint" }, say("cost.epsilon")) : null,
+      el("div", { class: "meaning" }, meaning(guarantee, this.survey && this.definition.ask > 1).map((sentence) => el("p", {}, sentence))),
       bars.length ? el("div", { class: "budgets" }, el("h3", {}, asked ? say("cost.budget") : say("cost.balance")), bars) : null,
       me && cost === null && asked ? el("p", { class: "hint" }, say("cost.repeated")) : null,
       me && !priceHere(guarantee) && promises(guarantee) ? el("p", { class: "hint" }, say("cost.uncounted")) : null,
-      balance && this.device.budget.fresh ? el("p", { class: "hint" }, say("cost.fresh")) : null
+      balance && this.device.budget.fresh ? el("p", { class: "hint" }, say("cost.fresh")) : null,
+      el(
+        "details",
+        { class: "figures" },
+        el("summary", {}, say("cost.figures")),
+        el("p", { class: "price" }, price(guarantee)),
+        promises(guarantee) ? el("p", { class: "hint" }, say("cost.epsilon")) : null,
+        rows.length ? facts(rows) : null
+      )
     );
   }
   how() {
-    const { contact, digest, mechanism, guarantee } = this.definition;
+    const { digest, mechanism, guarantee } = this.definition;
     return [
-      contact && el("p", { class: "contact" }, say("ask.contact"), " ", el("strong", {}, contact)),
       el(
         "details",
         { class: "how" },
@@ -3714,39 +4094,34 @@ var Survey = class {
       )
     ];
   }
-  /** @param {Event} event @param {any} form @param {any} button */
-  async submitted(event, form, button) {
+  /** @param {Event} event @param {any} form @param {any} button @param {Question[]} questions */
+  async submitted(event, form, button, questions) {
     event.preventDefault();
     if (this.busy) return;
-    const error = form.querySelector("#error");
-    const answer = this.answerIn(form);
-    if (answer === void 0) {
-      error.textContent = say("ask.missing");
-      form.querySelector("[name=answer]").focus();
+    const problem = form.querySelector("#problem");
+    const answers2 = questions.map((question) => question.answer(form));
+    questions.forEach((question, i) => question.say(answers2[i] === void 0 ? say("ask.missing") : ""));
+    const missing = questions[answers2.indexOf(void 0)];
+    if (missing) {
+      missing.focus();
       return;
     }
     this.busy = true;
-    error.textContent = "";
+    problem.textContent = "";
     button.setAttribute("aria-disabled", "true");
     try {
-      await this.draw(answer);
-    } catch (problem) {
-      if (problem instanceof RangeError) error.textContent = say("ask.missing");
-      else if (problem instanceof OverBudget) this.view([el("h1", {}, this.words.title), this.notice("nodevice")], true);
-      else this.failed(problem);
+      const named = questions.map(({ definition }, i) => [definition.name, answers2[i]]);
+      await this.draw(this.survey ? Object.fromEntries(named) : answers2[0]);
+    } catch (error) {
+      if (error instanceof RangeError) problem.textContent = say("ask.missing");
+      else if (error instanceof OverBudget) this.view([el("h1", {}, this.words.title), this.notice("nodevice")], true);
+      else this.failed(error);
     } finally {
       this.busy = false;
       button.removeAttribute("aria-disabled");
     }
   }
-  /** @param {any} form @returns {string | number | undefined} */
-  answerIn(form) {
-    const { input, answers: answers2 } = this.definition;
-    const given = form.elements.namedItem("answer").value;
-    if (given === "") return void 0;
-    return answers2 || input.text || input.kind === "word" ? given : Number(given);
-  }
-  /** Charges, draws, stores and sends a report. This cannot be undone. @param {string | number} answer */
+  /** Charges, draws, stores and sends a report. This cannot be undone. @param {any} answer */
   async draw(answer) {
     const { key, token } = (
       /** @type {Required<Link>} */
@@ -3757,7 +4132,7 @@ var Survey = class {
     const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
     const entry = await this.device.outbox.draw(
       key,
-      /** @type {Client} */
+      /** @type {Client | Questionnaire} */
       this.client,
       answer,
       { about, uncounted: true }
@@ -3797,11 +4172,22 @@ var Survey = class {
       state === "refused" && this.refusal(entry),
       state === "arrived" && this.receipt(entry),
       // Only after it arrived: a person who sees a waiting report could stop it, and so reveal something.
-      state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
-      state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
+      state === "arrived" && report && bytesShown(report, this.answered(report), entry.label),
+      state === "arrived" && report && likelihoodsShown(this.answered(report)),
       state === "arrived" && this.export(entry),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine")))
     ], asked && focus);
+  }
+  /**
+   * The questions that a report answers, each with its part of the report.
+   * @param {Uint8Array} report
+   * @returns {import("./report.js").Answered[]}
+   */
+  answered(report) {
+    if (!this.survey) return [{ question: this.questions()[0], part: report, one: true }];
+    const parts2 = this.survey.parts(report);
+    const questions = this.questions(parts2.map(({ place: place2 }) => place2));
+    return questions.map((question, i) => ({ question, part: parts2[i].part, one: false }));
   }
   /** @param {any} entry */
   refusal(entry) {
@@ -3815,6 +4201,7 @@ var Survey = class {
       { id: "receipt" },
       facts([
         [say("receipt.number"), el("code", { id: "number" }, receipt)],
+        ...entry.report ? likeliest(this.answered(entry.report)) : [],
         [say("receipt.drawn"), el("time", { datetime: entry.at }, date(entry.at))],
         [say("receipt.charged"), price({ epsilon: entry.receipt.cost.epsilon, delta: entry.receipt.cost.delta ?? 0 })],
         [say("receipt.device"), entry.units === null ? say("cost.notcounted") : price({ epsilon: epsilonOf(entry.units), delta: 0 })]

@@ -1,0 +1,129 @@
+// The questions of a page: one of a collection, or those of a survey that are asked of this person. Each has its words,
+// its control and its error.
+
+import { el } from "./elements.js";
+import { language, plain, say } from "./texts.js";
+
+/** @typedef {import("../../js/src/index.js").Client} Client */
+/** @typedef {{ title: string, question: string, purpose: string, answers: string[] | undefined }} Words */
+
+/** The most answers shown as choices; more are shown as a list. */
+const FEW = 12;
+
+/**
+ * The texts of a definition, in the language of the page where it has them.
+ * @param {any} definition
+ * @returns {Words}
+ */
+export function wordsOf({ name, title, question = "", purpose, answers, kind, languages = {} }) {
+  const tags = Object.keys(languages);
+  const found = tags.find((tag) => tag.toLowerCase() === language) ?? tags.find((tag) => tag.split("-")[0].toLowerCase() === language);
+  const translated = found ? languages[found] : {};
+  const own = kind === "yes-no" && `${answers}` === "yes,no" ? [say("answer.yes"), say("answer.no")] : answers;
+  return {
+    title: translated.title || title || name,
+    question: translated.question || question,
+    purpose: translated.purpose || purpose,
+    answers: translated.answers || own || undefined,
+  };
+}
+
+export class Question {
+  /**
+   * @param {Client} client
+   * @param {{ name: string, heading: string, place?: { number: number, count: number } }} shown `name` of its control;
+   *   `heading` of the page; `place` among several
+   */
+  constructor(client, { name, heading, place }) {
+    this.client = client;
+    this.definition = client.definition;
+    this.words = wordsOf(this.definition);
+    this.name = name;
+    this.place = place;
+    const { question, title } = this.words;
+    this.text = question || title;
+    // The heading of the page says the same.
+    this.hidden = place || (question && question !== heading) ? null : "hidden";
+  }
+
+  /** @param {string} part */
+  id(part) {
+    return this.name.replace("answer", part);
+  }
+
+  /** The text of the question, with its place among several. */
+  get legend() {
+    return [this.place && this.place.count > 1 ? el("span", { class: "place" }, say("ask.place", this.place), " ") : null, this.text];
+  }
+
+  /** The question, if it cannot be answered. */
+  listed() {
+    const { answers } = this.words;
+    const list = answers && answers.length <= FEW ? el("ul", {}, answers.map((answer) => el("li", {}, answer))) : null;
+    const text = this.hidden ? null : el("p", { class: "asked" }, this.text);
+    return text || list ? [text, list] : null;
+  }
+
+  /** The question with its control and its error. */
+  control() {
+    const { answers: names } = this.definition;
+    const { answers } = this.words;
+    const [legend, error] = [{ class: this.hidden }, el("p", { class: "error", id: this.id("error") })];
+    const onchange = () => this.say("");
+    if (names && answers && names.length <= FEW) {
+      const choices = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
+        el("label", { class: "choice" }, el("input", { type: "radio", name: this.name, value: name, required: true, "aria-describedby": error.id }), el("span", {}, answers[i])));
+      this.element = el("fieldset", { class: "question", onchange }, el("legend", legend, this.legend), error, choices);
+    } else {
+      this.element = el("div", { class: "question", onchange }, el("label", { for: this.name, ...legend }, this.legend), error, this.field());
+    }
+    return this.element;
+  }
+
+  /** The control of a question without choices. */
+  field() {
+    const { input, answers: names } = this.definition;
+    const { answers } = this.words;
+    const given = { id: this.name, name: this.name, required: true, "aria-describedby": this.id("error") };
+    if (names && answers) {
+      const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => el("option", { value: name }, answers[i]));
+      return el("select", given, el("option", { value: "" }, say("ask.choose")), options);
+    }
+    if (input.text || input.kind === "word") return el("input", { ...given, type: "text", maxlength: input.length ?? 1000 });
+    const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
+    const hint = el("p", { class: "hint", id: this.id("range") }, say("ask.range", { least: plain(least), most: plain(most) }));
+    return [hint, el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": `${hint.id} ${this.id("error")}` })];
+  }
+
+  /**
+   * The answer in the form, or undefined without one that the question allows.
+   * @param {any} form
+   * @returns {string | number | undefined}
+   */
+  answer(form) {
+    const { input, answers } = this.definition;
+    const given = form.elements.namedItem(this.name).value;
+    if (given === "") return undefined;
+    const answer = answers || input.text || input.kind === "word" ? given : Number(given);
+    try {
+      this.client.check(answer);
+      return answer;
+    } catch (error) {
+      if (error instanceof RangeError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Shows an error at the question; an empty text removes it. @param {string} text */
+  say(text) {
+    this.element.querySelector(".error").textContent = text;
+    for (const control of this.element.querySelectorAll("input, select")) {
+      if (text) control.setAttribute("aria-invalid", "true");
+      else control.removeAttribute("aria-invalid");
+    }
+  }
+
+  focus() {
+    this.element.querySelector("input, select").focus();
+  }
+}

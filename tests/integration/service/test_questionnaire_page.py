@@ -1,0 +1,441 @@
+"""A survey of several questions on the respondents' page, in a real browser, over a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+
+from ldp_budget.registry.public_definition import digest_of
+from questionnaire_site import MOODS, answers_of, health_ledger
+from survey_site import CHROMIUM, RULES, Site, axe_source, chromium, running, tokens
+
+SOURCES = Path(__file__).parents[3] / "clients" / "js" / "src"
+ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", "waiting", "refused"))
+SEND = "button[type=submit]"
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    place = tmp_path_factory.mktemp("survey") / "budget.db"
+    with health_ledger(place) as accountant, running(accountant) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    program = chromium()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def device(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Make pages, each of its own device; fail on any script error."""
+    contexts, wrong = [], []
+
+    def made(**options: Any) -> Any:
+        context = browser.new_context(**{"locale": "en", **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        return page
+
+    yield made
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def opened(page: Any, link: str) -> Any:
+    page.goto(link)
+    page.wait_for_selector("body[data-ready]")
+    return page
+
+
+def fill(page: Any) -> Any:
+    """Answer every question on the page."""
+    for question in page.locator("fieldset.question").all():
+        question.locator("input").first.check()
+    for field in page.locator("input[type=number]").all():
+        field.fill("7.5")
+    return page
+
+
+# -- many respondents ----------------------------------------------------------------------------------------------
+
+
+class Respondent:
+    """A respondent with true answers, who fills the form in one of several ways."""
+
+    def __init__(self, number: int, way: str) -> None:
+        self.user, self.way = f"respondent {number}", way
+        self.answers = answers_of(number)
+        self.receipt: str | None = None
+        self.refused = False
+
+    async def take_part(self, page: Any, site: Site) -> None:
+        await page.goto(site.link(self.user, "two"))
+        await self.choose(page)
+        if self.way == "reload":
+            await page.reload()
+            await self.choose(page)
+            await page.click(SEND)
+            await page.reload()
+            # A reload before a report was stored draws nothing, and the respondent answers again.
+            await page.wait_for_selector(f"{SEND}, {ARRIVED}, {WAITING}")
+            if await page.locator(SEND).count():
+                await self.choose(page)
+                await page.click(SEND)
+        elif self.way == "offline":
+            await page.context.set_offline(True)
+            await page.click(SEND)
+            await page.wait_for_selector(WAITING)
+            assert site.charged(self.user) == 0
+            await page.context.set_offline(False)
+        elif self.way == "used up":
+            assert site.accountant.spend(self.user, site.accountant.collection("one"))
+            await page.click(SEND)
+        elif self.way == "double click":
+            await page.dblclick(SEND)
+        else:
+            await page.click(SEND)
+        await page.wait_for_selector(f"{ARRIVED}, {REFUSED}")
+        self.refused = await page.locator(REFUSED).count() > 0
+        if not self.refused:
+            self.receipt = await page.inner_text("#number")
+
+    async def choose(self, page: Any) -> None:
+        await page.wait_for_selector(SEND)
+        for name in ("mood", "smoke"):
+            choice = page.locator(f"input[type=radio][value={self.answers[name]}]")
+            if await choice.count():
+                await choice.check()
+        hours = page.locator("input[type=number]")
+        if await hours.count():
+            await hours.fill(str(self.answers["sleep"]))
+
+
+# A device of its own for each respondent, all in one page: the classes of the page without its form.
+DRIVEN = """async ({ people }) => {
+    const { Questionnaire } = await import("/js/questionnaire.js");
+    const { DeviceBudget } = await import("/js/budget.js");
+    const { Outbox } = await import("/js/outbox.js");
+    const { fromHex } = await import("/js/bytes.js");
+    const survey = new Questionnaire(await (await fetch("/v1/collections/two")).json());
+    const { definition } = survey;
+    const receipts = [];
+    for (const { token, answers } of people) {
+        const me = await (await fetch("/v1/me", { headers: { Authorization: `Bearer ${token}` } })).json();
+        const asked = survey.asked(fromHex(me.seed)).map((place) => definition.questions[place].name);
+        const own = Object.fromEntries(asked.map((name) => [name, answers[name]]));
+        const budget = await DeviceBudget.open({ lifetime: "2" }, { name: `device ${me.key}` });
+        const outbox = new Outbox(budget);
+        // Drawing again under the same key returns the same report, and sending it again the same response.
+        const drawn = [await outbox.draw(me.key, survey, own), await outbox.draw(me.key, survey, own)];
+        const headers = { Authorization: `Bearer ${token}`, "Idempotency-Key": me.key, "X-Collection": definition.digest };
+        const found = [];
+        for (const { report } of drawn) {
+            const response = await fetch("/v1/collections/two/reports", { method: "POST", headers, body: report });
+            found.push((await response.json()).receipt);
+        }
+        const { lifetime } = await budget.balance();
+        receipts.push({ found, left: lifetime.left });
+        budget.close();
+    }
+    return receipts;
+}"""
+
+
+def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> None:
+    """Let every respondent take part: by the form, except those with the way `client`."""
+    program = chromium()
+    from playwright.async_api import async_playwright
+
+    async def served(route: Any) -> None:
+        name = route.request.url.rpartition("/")[2]
+        await route.fulfill(body=(SOURCES / name).read_text(), content_type="text/javascript")
+
+    async def drive(browser: Any, driven: list[Respondent]) -> None:
+        page = await (await browser.new_context()).new_page()
+        await page.route(re.compile(r"/js/\w+\.js$"), served)
+        await page.goto(f"{site.origin}/me")
+        held = tokens(site.accountant, [each.user for each in driven], "two")
+        people = [{"token": token, "answers": each.answers} for token, each in zip(held, driven, strict=True)]
+        for each, made in zip(driven, await page.evaluate(DRIVEN, {"people": people}), strict=True):
+            first, again = made["found"]
+            assert (again, made["left"]) == (first, "0")
+            each.receipt = first
+
+    async def play() -> None:
+        async with async_playwright() as driver:
+            browser = await driver.chromium.launch(executable_path=program, args=CHROMIUM)
+            waiting = iter([each for each in respondents if each.way != "client"])
+
+            async def one_after_the_other() -> None:
+                context = await browser.new_context(locale="en")
+                page = await context.new_page()
+                page.set_default_timeout(60_000)
+                inside = await context.new_cdp_session(page)
+                for respondent in waiting:
+                    await respondent.take_part(page, site)
+                    # The next respondent has another device.
+                    await page.goto(f"{site.origin}/static/survey.svg")
+                    kinds = {"origin": site.origin, "storageTypes": "indexeddb"}
+                    await inside.send("Storage.clearDataForOrigin", kinds)
+
+            driven = [each for each in respondents if each.way == "client"]
+            await asyncio.gather(*(one_after_the_other() for _ in range(at_once)), drive(browser, driven))
+            await browser.close()
+
+    asyncio.run(play())
+
+
+def test_questionnaire_of_two_hundred_respondents_has_one_charge_and_report_each(tmp_path: Path) -> None:
+    counts = {"plain": 15, "double click": 10, "reload": 20, "offline": 10, "used up": 5, "client": 140}
+    ways = [way for way, count in counts.items() for _ in range(count)]
+    respondents = [Respondent(number, way) for number, way in enumerate(ways)]
+    with health_ledger(tmp_path / "budget.db") as accountant, running(accountant) as site:
+        all_take_part(site, respondents, at_once=3)
+        took_part = [each for each in respondents if not each.refused]
+        assert [each.way for each in respondents if each.refused] == ["used up"] * 5
+        receipts = {each.receipt for each in took_part}
+        reports = site.taken("two")
+        assert (len(receipts), len(took_part), len(reports), None in receipts) == (195, 195, 195, False)
+        # Those who were refused have the one charge that used up their budget.
+        assert {site.charged(each.user) for each in respondents} == {1}
+        collection = accountant.collection("two")
+        rows = np.frombuffer(b"".join(reports), np.uint8).reshape(len(reports), -1)
+        masks = collection.masks([each.user for each in took_part])
+        assert sorted(rows[:, 0].tolist()) == sorted(int(mask) for mask in masks)
+        found = collection.mechanism.estimate(rows).questions
+        low, high = found["mood"].interval(1 - 1e-9)
+        true = [sum(each.answers["mood"] == mood for each in took_part) for mood in MOODS]
+        assert ((low <= true) & (true <= high)).all(), (low, true, high)
+        assert accountant.verify()
+
+
+# -- the form ------------------------------------------------------------------------------------------------------
+
+
+def stored(page: Any) -> Any:
+    """Return the number of reports and ε on the device."""
+    return page.evaluate(
+        """() => new Promise((done) => {
+            const request = indexedDB.open("ldp-budget");
+            request.onsuccess = () => {
+                const stores = request.result.transaction(["outbox", "budget"]);
+                const count = stores.objectStore("outbox").count();
+                const budget = stores.objectStore("budget").get("device");
+                budget.onsuccess = () => done([count.result, budget.result.spent.lifetime / 1e9]);
+            };
+        })"""
+    )
+
+
+def test_questionnaire_page_shows_who_asks_and_what_a_report_can_tell(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("reader", "all"))
+    said = page.inner_text("main")
+    for text in (
+        *("A survey by Institute of Public Health", "Health and habits", "To plan the clinics of the region."),
+        *("How do you feel today?", "Do you smoke?", "How many hours did you sleep?", "1 of 3", "3 of 3"),
+        "at most 7.39 times as sure of all your answers together as before",
+        "0% used; 25% after this report",
+    ):
+        assert text in said
+    assert "ε" not in said.replace("In figures (ε)", "")
+    assert page.get_by_role("link", name="ask@example.org").get_attribute("href") == "mailto:ask@example.org"
+
+
+@pytest.mark.parametrize(
+    ("contact", "href"),
+    [
+        ("https://example.org/health", "https://example.org/health"),
+        ("mailto:ask@example.org", "mailto:ask@example.org"),
+        ("javascript:alert(1)", None),
+        ("http://example.org", None),
+        ('<a href="https://example.org">desk</a>', None),
+        ("mobility desk, room 4", None),
+    ],
+)
+def test_questionnaire_page_links_contacts_of_mail_and_https_only(
+    site: Site, device: Any, contact: str, href: str | None
+) -> None:
+    made = site.accountant.collection("all").definition()
+    made["contact"] = contact
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/all$"), lambda route: route.fulfill(json=made))
+    opened(page, site.page("all"))
+    assert contact.removeprefix("mailto:") in page.inner_text(".contact")
+    links = page.locator(".contact a")
+    assert [link.get_attribute("href") for link in links.all()] == ([href] if href else [])
+
+
+def test_questionnaire_page_asks_the_questions_of_the_person(site: Site, device: Any) -> None:
+    definition = site.accountant.collection("one").definition()
+    texts = [question["question"] for question in definition["questions"]]
+    seen = set()
+    for number in range(6):
+        user = f"selected {number}"
+        page = opened(device(), site.link(user, "one"))
+        [place] = [place for place in range(3) if site.accountant.collection("one").masks([user])[0] >> place & 1]
+        assert page.locator("legend, .question > label:not(.choice)").all_inner_texts() == [texts[place]]
+        assert "You are asked 1 of them" in page.inner_text("#selection")
+        seen.add(place)
+    assert len(seen) > 1
+
+
+def test_questionnaire_page_shows_an_error_at_each_question_without_an_answer(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("hasty", "all"))
+    page.get_by_label("no", exact=True).check()
+    page.locator("input[type=number]").fill("15")
+    page.click(SEND)
+    missing = "Please choose or enter an answer that this question allows. Nothing was sent."
+    errors = page.locator(".question .error").all_inner_texts()
+    assert errors == [missing, "", missing]
+    assert page.evaluate("document.activeElement.name") == "answer-0"
+    assert page.locator("[aria-invalid]").count() == 4
+    assert stored(page) == [0, 0]
+    page.get_by_label("fair").check()
+    assert page.locator(".question .error").all_inner_texts() == ["", "", missing]
+    page.locator("input[type=number]").fill("7")
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    # A third of ε = 2 is rounded down.
+    assert (stored(page), site.charged("hasty")) == ([1, 1.999999998], 1)
+
+
+def test_questionnaire_receipt_names_answers_and_the_file_has_each_question(
+    site: Site, device: Any, tmp_path: Path
+) -> None:
+    page = fill(opened(device(), site.link("curious", "all", lang="de")))
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    shown = page.inner_text("section:has(#receipt)")
+    assert "Wie geht es Ihnen heute?" in shown
+    assert "Do you smoke?" in shown
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Quittung").click()
+    saved.value.save_as(tmp_path / "receipt.json")
+    found = json.loads((tmp_path / "receipt.json").read_text())
+    report = bytes.fromhex(found["report"])
+    assert [each["question"] for each in found["likelihoods"]] == ["mood", "smoke", "sleep"]
+    [slot] = [question["slot"] for question in site.accountant.collection("all").definition()["questions"][:1]]
+    assert f"{report[slot[0]]}: {('gut', 'mittel', 'schlecht')[report[slot[0]]]}" in page.inner_text(
+        "section:has(#bytes)"
+    )
+    assert report in site.taken("all")
+
+
+def test_questionnaire_page_without_budget_says_why_and_until_when(site: Site, device: Any) -> None:
+    assert site.accountant.spend("poor", site.accountant.collection("one"))
+    page = opened(device(timezone_id="Asia/Seoul"), site.link("poor", "two"))
+    assert page.locator(".asked").count() == 2
+    assert page.locator(SEND).count() == 0
+    said = page.inner_text("[data-notice=noservice]")
+    assert re.search(r"Your budget per month has too little left .* starts again on .* GMT\+9\.", said)
+
+
+# -- what the page confirms ----------------------------------------------------------------------------------------
+
+
+def understated(definition: dict[str, Any]) -> None:
+    """A survey of three questions that states less than they lose together."""
+    definition["guarantee"]["epsilon"] = "1.9"
+
+
+def unrandomized(definition: dict[str, Any]) -> None:
+    """A question that keeps its answer more often than it states."""
+    question = definition["questions"][0]
+    question["steps"][0] = ["kept", ["bits", str(2**64 - 1), 1]]
+    question["digest"] = digest_of(question)
+
+
+@pytest.mark.parametrize("attack", [understated, unrandomized])
+def test_questionnaire_page_sends_nothing_if_the_loss_is_not_confirmed(site: Site, device: Any, attack: Any) -> None:
+    made = site.accountant.collection("all").definition()
+    attack(made)
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/all$"), lambda route: route.fulfill(json=made))
+    page.route(
+        re.compile(r"/v1/me$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+    )
+    opened(page, site.link(f"believing {attack.__name__}", "all", agreed=False))
+    assert page.locator("h1[data-problem=unconfirmed]").count() == 1
+    assert (page.locator(SEND).count(), stored(page)) == (0, [0, 0])
+
+
+# -- a phone, and accessibility ------------------------------------------------------------------------------------
+
+
+def wider(page: Any) -> bool:
+    """True if the page scrolls sideways."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_questionnaire_page_on_a_phone_keeps_the_button_in_view_and_scrolls_down_only(
+    site: Site, device: Any, spoken: str
+) -> None:
+    page = opened(device(viewport=PHONE), site.link(f"phone {spoken}", "all", lang=spoken))
+    box = page.locator(SEND).bounding_box()
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= PHONE["height"]
+    wide = [wider(page)]
+    page.click(SEND)
+    wide.append(wider(page))
+    fill(page)
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    wide.append(wider(page))
+    opened(page, f"{site.origin}/me?lang={spoken}")
+    page.wait_for_selector("#services table")
+    assert [*wide, wider(page)] == [False] * 4
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return axe_source(tmp_path_factory.mktemp("axe"))
+
+
+@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
+def test_questionnaire_page_has_no_axe_violation(site: Site, device: Any, axe: str, spoken: str) -> None:
+    page = device(reduced_motion="reduce", viewport=PHONE)
+
+    def violations(view: str) -> list[Any]:
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(f"{axe}; void 0")
+        found = []
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            result = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", RULES)
+            assert len(result["passes"]) > 20
+            found += [(view, scheme, each["id"], each["nodes"][0]["html"]) for each in result["violations"]]
+        return found
+
+    opened(page, site.link(f"axe {spoken}", "all", lang=spoken))
+    for summary in page.locator("summary").all():
+        summary.click()
+    found = violations("asking")
+    page.click(SEND)
+    found += violations("errors")
+    fill(page)
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    assert found + violations("sent") == []
