@@ -9,6 +9,7 @@ import { announce, el, facts, mark, section, show } from "./elements.js";
 import { meaning, price, priceHere, promises } from "./guarantee.js";
 import { taken } from "./links.js";
 import { bytesShown, likelihoodsShown } from "./report.js";
+import { drawnSecret, partShown, receiptOf } from "./receipts.js";
 import { Problem, definitionOf, meAt } from "./service.js";
 import { date, language, plain, said, say } from "./texts.js";
 
@@ -266,7 +267,7 @@ export class Survey {
     const { key, token } = /** @type {Required<Link>} */ (this.link);
     const { guarantee } = this.definition;
     const { title, question } = this.words;
-    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
+    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
     const entry = await this.device.outbox.draw(key, /** @type {Client} */ (this.client), answer, { about, uncounted: true });
     this.changed(entry, undefined, true);
     await this.device.delivery.now();
@@ -292,7 +293,7 @@ export class Survey {
     const { state, report } = entry;
     const title = say(`state.${state}.title`);
     const text = state === "waiting" && why && said(`waiting.${why}`) ? say(`waiting.${why}`) : say(`state.${state}.text`);
-    const shown = `${entry.key} ${state} ${why}`;
+    const shown = `${entry.key} ${state} ${why} ${entry.about.deleted}`;
     if (this.shown === shown) return;
     const asked = focus || this.shown !== undefined;
     this.shown = shown;
@@ -308,7 +309,8 @@ export class Survey {
       // Only after it arrived: a person who sees a waiting report could stop it, and so reveal something.
       state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
       state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
-      state === "arrived" && this.export(entry),
+      state === "arrived" && report && this.export(entry),
+      state === "arrived" && partShown(entry, this.link.token, this.device, (kept) => this.changed(kept, undefined, true)),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine"))),
     ], asked && focus);
   }
@@ -339,6 +341,7 @@ export class Survey {
         ...{ format: "ldp-budget receipt", version: 1, collection: definition.name, title: this.words.title, question: this.words.question },
         ...{ definition: definition.digest, guarantee: definition.guarantee, drawn_at: entry.at, key: entry.key },
         ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt },
+        ...receiptOf(entry),
       };
       const url = URL.createObjectURL(new Blob([`${JSON.stringify(file, null, 2)}\n`], { type: "application/json" }));
       el("a", { href: url, download: `${definition.name}.receipt.json` }).click();

@@ -66,7 +66,7 @@ def _fill(page: Page, survey: PublishedSurvey, site: Path, proof: Path) -> str:
     return page.inner_text("#result")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_shows_what_is_proved(page: Page, survey: PublishedSurvey) -> None:
     shown = _fill(page, survey, survey.site, survey.write_proof("user3"))
     assert "Your charge is among them." in shown
@@ -79,7 +79,7 @@ def test_page_shows_what_is_proved(page: Page, survey: PublishedSurvey) -> None:
     assert "Was nicht bewiesen ist" in page.inner_text("main")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_page_refuses_a_changed_file(page: Page, survey: PublishedSurvey, tmp_path: Path) -> None:
     site = shutil.copytree(survey.site, tmp_path / "site")
     data = bytearray((site / "reports.bin").read_bytes())

@@ -87,7 +87,7 @@ def test_program_that_does_not_keep_its_epsilon_is_refused(survey: PublishedSurv
     assert done.stdout == "REFUSED: the program does not keep epsilon 1.0\n"
 
 
-@pytest.mark.parametrize("times", [100, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [100, pytest.param(2000, marks=pytest.mark.exhaustive)])
 def test_random_changes_are_refused(survey: PublishedSurvey, tmp_path: Path, times: int) -> None:
     site, witness = tmp_path / "site", Witness()
     shutil.copytree(survey.site, site)

@@ -56,7 +56,7 @@ def test_checker_with_200_random_changes_accepts_none(tmp_path: Path) -> None:
     assert _tamper(tmp_path, 200, seed=1) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_checker_with_1000_more_random_changes_accepts_none(tmp_path: Path, seed: int) -> None:
     assert _tamper(tmp_path, 1000, seed) == []

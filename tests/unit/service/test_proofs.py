@@ -204,7 +204,9 @@ def test_proof_of_another_respondent_or_an_erased_one_is_no_charge(
     assert code(devices[0].proof()) == (404, "no-charge")
 
 
-def test_proof_after_forget_is_proofs_destroyed(devices: list[Device], accountant: Accountant, tmp_path: Path) -> None:
+def test_proof_after_forget_is_proofs_destroyed(
+    devices: list[Device], accountant: Accountant, tmp_path: Path
+) -> None:
     devices[0].send()
     publish(accountant, tmp_path)
     Publisher(accountant).forget(datetime.now(UTC) + timedelta(days=1))
