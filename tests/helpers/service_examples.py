@@ -18,6 +18,7 @@ from ldp_budget import Accountant
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.ledger.sqlite import SqliteStore
+from ldp_budget.reports.inbox import Marks
 from ldp_budget_service import Settings, create_app
 
 FILE = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "examples.json"
@@ -38,6 +39,7 @@ RECORD = {"kind": "note", "name": "officer", "body": {"text": "looked through"},
 NEW_KEY = {"name": "monitoring", "scopes": ["read"], "policies": ["default"], "hash": "5a" * 32, "expected": 3}
 BOB = {"user": "bob", "collection": "party"}
 CAROL = {"user": "carol", "collection": "party"}
+MARKS = {name: mark.hex() for name, mark in zip(("Report-Mark", "Charge-Mark"), Marks.of(bytes(16)), strict=True)}
 
 
 class Step(NamedTuple):
@@ -134,7 +136,7 @@ STEPS = (
         "POST",
         "/v1/collections/{name}/reports",
         {"name": "party"},
-        headers={**key("carol/party"), "X-User": "carol", "X-Collection": "$digest"},
+        headers={**key("carol/party"), "X-User": "carol", "X-Collection": "$digest", **MARKS},
         body=b"\2",
     ),
     Step("Too few for an estimate", "GET", "/v1/collections/{name}/estimate", {"name": "party"}),
@@ -150,6 +152,7 @@ STEPS = (
     Step("A round", "POST", "/v1/collections/{name}/rounds", {"name": "party"}, body={"round": "2026-W47"}),
     Step("An estimate", "GET", "/v1/collections/{name}/estimate", {"name": "party"}),
     Step("What an invitation is for", "GET", "/v1/me"),
+    Step("A proof before the publication", "GET", "/v1/me/proof", headers={"Charge-Mark": MARKS["Charge-Mark"]}),
     Step("The ledger", "GET", "/v1/ledger"),
     Step("Where the journal ends", "POST", "/v1/ledger/position", body={"user": "alice"}),
     Step("Counts", "GET", "/v1/ledger/stats", masked=("engine", "engine_version", "sqlite", "version", "schema")),
@@ -217,7 +220,7 @@ def play() -> list[dict[str, Any]]:
 
 def _played(client: TestClient, step: Step, known: dict[str, str]) -> dict[str, Any]:
     headers = {name: _filled(value, known) for name, value in step.headers.items()}
-    headers["Authorization"] = f"Bearer {known['invitation' if step.route == '/v1/me' else step.by]}"
+    headers["Authorization"] = f"Bearer {known['invitation' if step.route in ('/v1/me', '/v1/me/proof') else step.by]}"
     path = step.route
     for name, value in step.path.items():
         path = path.replace("{" + name + "}", _filled(value, known))
