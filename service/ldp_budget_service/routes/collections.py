@@ -258,7 +258,8 @@ def _quote(invited: Invited) -> Row:
 def proof(invited: Invited, mark: ChargeMark = None) -> Response:
     """Return the respondent's proof in the newest publication of the collection, for the charge with this mark.
 
-    The body is canonical JSON. Save it as it is: a checker takes no other form. It contains her total.
+    The body is canonical JSON. Save the bytes unchanged, because a checker takes no other form. The proof contains the
+    respondent's total.
     """
     if mark is None:
         raise InvalidParameter("Charge-Mark", "a header with the mark of the charge, 32 hexadecimal digits")

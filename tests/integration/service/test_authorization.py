@@ -332,7 +332,8 @@ def test_invitation_opens_its_report_and_page_only(site: Site) -> None:
     for route in ROUTES:
         status = site.ask(route, "invitation").status_code
         if ACCESS[route].scope in (OPEN, INVITED):
-            assert status == 200, route
+            # A survey in memory is not published, so there is no proof.
+            assert status == (404 if route == ("GET", "/v1/me/proof") else 200), route
         elif route == ("POST", "/v1/collections/{name}/reports"):
             assert status == 403  # under another key than the invitation's
         else:
