@@ -64,9 +64,9 @@ const rootsOfPrimes = (count, root) => {
     }
     found.push(Number(low & 0xffffffffn));
   }
-  return new Uint32Array(found);
+  return new Int32Array(found);
 };
-const ROUND = rootsOfPrimes(64, 3n), START = rootsOfPrimes(8, 2n), SCHEDULE = new Uint32Array(64);
+const ROUND = rootsOfPrimes(64, 3n), START = rootsOfPrimes(8, 2n), SCHEDULE = new Int32Array(64);
 const rotated = (word, by) => (word >>> by) | (word << (32 - by));
 const sha256 = (data) => {
   const padded = new Uint8Array((((data.length + 8) >> 6) + 1) << 6), view = new DataView(padded.buffer);
