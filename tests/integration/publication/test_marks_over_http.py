@@ -85,6 +85,15 @@ def _javascript(site: Site, user: str) -> Respondent:
     return made
 
 
+def _problem(respondent: Respondent, mark: bytes) -> str:
+    """Return the code of the problem in place of a proof."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        respondent.proof(mark)
+    with refused.value as answer:
+        code: str = json.loads(answer.read())["type"].rpartition("/")[2]
+        return code
+
+
 def _refusal(folder: Path, key: str, receipt: Path, proof: Path) -> str:
     """Return the refusal of both checkers, which must decide alike; empty if both accept."""
     arguments = [str(folder), "--key", key, "--receipt", str(receipt), "--proof", str(proof)]
@@ -102,9 +111,7 @@ def _refusal(folder: Path, key: str, receipt: Path, proof: Path) -> str:
 def test_reports_with_marks_are_proved_over_http_and_a_tampered_one_is_refused(site: Site, tmp_path: Path) -> None:
     respondents = [_javascript(site, "ada"), *(_python(site, f"user{place}") for place in range(8))]
     secrets = [Marks.of(bytes.fromhex(each.receipt["secret"])) for each in respondents]
-    with pytest.raises(urllib.error.HTTPError) as early:
-        respondents[0].proof(secrets[0].charge)
-    assert early.value.code == 404
+    assert _problem(respondents[0], secrets[0].charge) == "not-published"
     key = Publisher(site.accountant).new_key("log").verifier_key
     Publisher(site.accountant).publish(site.accountant.collection("commute"), tmp_path / "site")
     receipt, proof = tmp_path / "receipt.json", tmp_path / "proof.json"
@@ -117,9 +124,7 @@ def test_reports_with_marks_are_proved_over_http_and_a_tampered_one_is_refused(s
         assert _refusal(tmp_path / "site", key, receipt, proof) == "your report is not among the reports"
     receipt.write_text(json.dumps(respondents[0].receipt))
     assert _refusal(tmp_path / "site", key, receipt, proof) == "your charge is not among the charges"
-    with pytest.raises(urllib.error.HTTPError) as stolen:
-        respondents[1].proof(secrets[0].charge)
-    assert json.loads(stolen.value.read())["type"].endswith("/no-charge")
+    assert _problem(respondents[1], secrets[0].charge) == "no-charge"
 
 
 def test_marks_in_javascript_are_those_of_python() -> None:
