@@ -10,7 +10,6 @@ import base64
 import json
 import os
 import struct
-from bisect import bisect_left
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -29,7 +28,7 @@ from ..errors import InvalidParameter, PublicationError, TooFewReports
 from ..reports.inbox import Inbox, Marks
 from . import log
 from .estimate import estimate_of
-from .merkle import leaf_hash, path_of, root_of
+from .merkle import Tree, leaf_hash, root_of
 from .signed_note import LogKey
 
 if TYPE_CHECKING:
@@ -197,10 +196,10 @@ class Publisher:
             )
         total = self._books.total(charged, about["heads"][charged.partition], statement["measure"])
         mine = account_leaf(secret, statement["limit"])(charged.partition, charged.account, total)
-        data = (self._folder / f"{about['number']:04d}.accounts").read_bytes()
-        leaves = [data[place : place + 32] for place in range(0, len(data), 32)]
-        index = bisect_left(leaves, mine)
-        if leaves[index : index + 1] != [mine]:
+        file = self._folder / f"{about['number']:04d}.accounts"
+        tree = _tree(str(file), file.stat().st_mtime_ns)
+        index = tree.index(mine)
+        if index is None:
             raise PublicationError(
                 f"publication {about['number']} does not have this account: it was made before the charge, or before "
                 "the ledger was moved",
@@ -210,7 +209,7 @@ class Publisher:
         return {
             "account": {
                 "index": index,
-                "path": base64.b64encode(path_of(leaves, index)).decode(),
+                "path": base64.b64encode(tree.path(index)).decode(),
                 "salt": _salt(secret, b"account", charged.partition, charged.account).hex(),
                 "total": total,
             },
@@ -266,6 +265,12 @@ class Publisher:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone_in(self._folder):
             yield
+
+
+@lru_cache(maxsize=1)  # a service makes many proofs in one publication
+def _tree(file: str, changed: int) -> Tree:
+    """Return the accounts tree of a publication. `changed` is the time of its file, so that no other file is used."""
+    return Tree(Path(file).read_bytes())
 
 
 # -- leaves --------------------------------------------------------------------------------------------------
