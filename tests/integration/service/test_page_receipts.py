@@ -73,13 +73,14 @@ def _kept(page: Any) -> str:
 
 
 def _check(page: Any, site: Path, key: str, receipt: Path, proof: Path) -> str:
-    page.set_input_files("#folder", str(site))
-    page.wait_for_function("document.getElementById('count').textContent !== ''")
+    if not page.inner_text("#count"):
+        page.set_input_files("#folder", str(site))
+        page.wait_for_selector("#count:not(:empty)")
     page.fill("#key", key)
     page.set_input_files("#receipt", str(receipt))
     page.set_input_files("#proof", str(proof))
     page.click("#check")
-    page.wait_for_selector("#result ul, #result .refused")
+    page.wait_for_selector("#result .proved, #result .refused + .refused")
     shown: str = page.inner_text("#result")
     return shown
 
@@ -151,6 +152,22 @@ def test_receipt_of_an_expired_link_is_saved_from_my_budget(site: Site, context:
     assert receipt.keys() == {"format", "version", "collection", "client", "secret", "report", "costs"}
     assert receipt["costs"]["epsilon"] == 10**9
     assert receipt["client"] == site.accountant.collection("commute").client
+
+
+def test_receipt_of_a_service_that_charges_less_has_the_cost_of_the_definition(
+    site: Site, context: Any, tmp_path: Path
+) -> None:
+    def understated(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        body["units"]["cost"][0] = 1
+        route.fulfill(response=answer, json=body)
+
+    context.route("**/reports", understated)
+    page = _answered(context, site.link("dora"))
+    receipt = json.loads(_saved(page, "Save the receipt", tmp_path / "receipt.json").read_text())
+    assert receipt["receipt"]["units"]["cost"][0] == 1
+    assert receipt["costs"]["epsilon"] == 10**9
 
 
 def test_page_sends_two_marks_and_never_the_secret(site: Site, context: Any) -> None:

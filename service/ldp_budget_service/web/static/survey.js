@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 31 files with the digest 8401f196e1491b4e811a63b5f727dfaa4472383f186ddf7d2104c87a1acae40d
+// made by clients/survey/build.mjs from 31 files with the digest ac7b7cce7b4b48238040a2d3c39bbc85f0f996caacd4300d2ee6d335f68b8d22
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -3430,12 +3430,14 @@ var priceHere = (guarantee) => counts(guarantee) ? String(guarantee.answer_epsil
 
 // clients/survey/src/receipts.js
 var CHECKER = "/check";
+var LEAST_SHARE = 0.999;
 var MEASURES = ["epsilon", "delta", "rho", "mu_squared"];
 var drawnSecret = () => toHex(newMarkSecret());
 var has = (entry) => Boolean(entry.state === "arrived" && entry.about.secret && entry.report && entry.receipt?.units);
 function receiptOf(entry) {
   if (!has(entry)) return {};
   const costs = Object.fromEntries(MEASURES.map((measure, i) => [measure, entry.receipt.units.cost[i]]));
+  if (!entry.label && entry.units !== null && costs.epsilon < LEAST_SHARE * entry.units) costs.epsilon = entry.units;
   return {
     ...{ format: "ldp-budget receipt", version: 1, collection: entry.collection, client: entry.digest },
     ...{ secret: entry.about.secret, report: toHex(entry.report), costs }
