@@ -73,7 +73,7 @@ def _fill(page: Page, survey: PublishedSurvey, site: Path, proof: Path) -> str:
     page.fill("#key", survey.key.verifier_key)
     page.set_input_files("#receipt", str(survey.receipt("user3")))
     page.set_input_files("#proof", str(proof))
-    page.wait_for_function("document.getElementById('count').textContent === '6'")
+    page.wait_for_selector("#count:text-is('6')")
     page.click("#check")
     page.wait_for_selector("#result ul, #result .refused")
     return page.inner_text("#result")
