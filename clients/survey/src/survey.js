@@ -7,9 +7,9 @@ import { Unconfirmed, confirmOnce } from "../../js/src/loss.js";
 import { deviceBars, limitBar, refusedBy } from "./budgets.js";
 import { announce, el, facts, mark, section, show } from "./elements.js";
 import { meaning, price, priceHere, promises } from "./guarantee.js";
+import { drawnSecret, partShown, receiptOf } from "./receipts.js";
 import { taken } from "./links.js";
 import { bytesShown, likelihoodsShown } from "./report.js";
-import { drawnSecret, partShown, receiptOf } from "./receipts.js";
 import { Problem, definitionOf, meAt } from "./service.js";
 import { date, language, plain, said, say } from "./texts.js";
 
@@ -309,7 +309,7 @@ export class Survey {
       // Only after it arrived: a person who sees a waiting report could stop it, and so reveal something.
       state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
       state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
-      state === "arrived" && report && this.export(entry),
+      state === "arrived" && this.export(entry),
       state === "arrived" && partShown(entry, this.link.token, this.device, (kept) => this.changed(kept, undefined, true)),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine"))),
     ], asked && focus);
@@ -335,6 +335,7 @@ export class Survey {
 
   /** Saves what this page knows about the report to a file. The page no longer has the answer. @param {any} entry */
   export(entry) {
+    if (!entry.report) return null; // the receipt was deleted
     const { definition } = this;
     const saved = () => {
       const file = {

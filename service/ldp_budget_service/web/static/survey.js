@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 31 files with the digest ac7b7cce7b4b48238040a2d3c39bbc85f0f996caacd4300d2ee6d335f68b8d22
+// made by clients/survey/build.mjs from 31 files with the digest da3d4cf1d816074c83323184a37a9969323b17373ef766e6ea447027cff6aeb7
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -3970,7 +3970,7 @@ var Survey = class {
       // Only after it arrived: a person who sees a waiting report could stop it, and so reveal something.
       state === "arrived" && report && bytesShown(this.definition, report, this.words.answers, entry.label),
       state === "arrived" && report && likelihoodsShown(this.client, report, this.words.answers),
-      state === "arrived" && report && this.export(entry),
+      state === "arrived" && this.export(entry),
       state === "arrived" && partShown(entry, this.link.token, this.device, (kept2) => this.changed(kept2, void 0, true)),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine")))
     ], asked && focus);
@@ -3996,6 +3996,7 @@ var Survey = class {
   }
   /** Saves what this page knows about the report to a file. The page no longer has the answer. @param {any} entry */
   export(entry) {
+    if (!entry.report) return null;
     const { definition } = this;
     const saved = () => {
       const file = {
