@@ -129,7 +129,7 @@ class Publisher:
             raise PublicationError(f"collection {collection.name} has no reports. Nothing was published")
         book.leaves.sort()
         leaves, charges = book.leaves, sorted(charge_of(secret, each, measure) for each in book.charges)
-        memoised = bool(definition["memo"])
+        memoised = bool(definition.get("memo"))
         steps = _steps(book.largest, limit)
         time = datetime.fromtimestamp(self._books.now(), UTC)
         statement = {

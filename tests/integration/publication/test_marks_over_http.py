@@ -21,7 +21,7 @@ import numpy as np
 from javascript import evaluated, node
 from ldp_budget.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Marks
-from published_survey import ROOT, load_checker
+from published_survey import ROOT, load_checker, published_questionnaire
 from survey_site import Site, ledger, running, tokens
 
 CHECKER = load_checker()
@@ -125,6 +125,16 @@ def test_reports_with_marks_are_proved_over_http_and_a_tampered_one_is_refused(s
     receipt.write_text(json.dumps(respondents[0].receipt))
     assert _refusal(tmp_path / "site", key, receipt, proof) == "your charge is not among the charges"
     assert _problem(respondents[1], secrets[0].charge) == "no-charge"
+
+
+def test_questionnaire_is_checked_alike_by_both_checkers(tmp_path: Path) -> None:
+    key = published_questionnaire(tmp_path)
+    assert _refusal(tmp_path / "site", key, tmp_path / "receipt", tmp_path / "proof") == ""
+    receipt = json.loads((tmp_path / "receipt").read_bytes())
+    changed = f"{int(receipt['report'], 16) ^ 1:0{len(receipt['report'])}x}"
+    (tmp_path / "changed").write_text(json.dumps({**receipt, "report": changed}))
+    refusal = _refusal(tmp_path / "site", key, tmp_path / "changed", tmp_path / "proof")
+    assert refusal == "your report is not among the reports"
 
 
 def test_marks_in_javascript_are_those_of_python() -> None:
