@@ -435,9 +435,16 @@ class TooFewReports(LdpBudgetError):  # noqa: N818
 
 
 class PublicationError(LdpBudgetError):
-    """A survey cannot be published or proved as it is: limits, counts or earlier publications contradict it."""
+    """A survey cannot be published or proved as it is: limits, counts or earlier publications contradict it.
+
+    Attribute: `reason` says why there is no proof: `not-published`, `no-charge` or `proofs-destroyed`. Else it is empty.
+    """
 
     code = "publication-error"
+
+    def __init__(self, why: str, *, hint: str = "", reason: str = "") -> None:
+        self.reason = reason
+        super().__init__(why, hint=hint)
 
 
 class TableError(LdpBudgetError):

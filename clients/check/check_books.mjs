@@ -64,9 +64,9 @@ const rootsOfPrimes = (count, root) => {
     }
     found.push(Number(low & 0xffffffffn));
   }
-  return new Uint32Array(found);
+  return new Int32Array(found);
 };
-const ROUND = rootsOfPrimes(64, 3n), START = rootsOfPrimes(8, 2n), SCHEDULE = new Uint32Array(64);
+const ROUND = rootsOfPrimes(64, 3n), START = rootsOfPrimes(8, 2n), SCHEDULE = new Int32Array(64);
 const rotated = (word, by) => (word >>> by) | (word << (32 - by));
 const sha256 = (data) => {
   const padded = new Uint8Array((((data.length + 8) >> 6) + 1) << 6), view = new DataView(padded.buffer);
@@ -187,6 +187,7 @@ const readLog = (files, { size, root }) => {
 // -- the program: its probabilities as fractions of `one`, its estimate, and its epsilon
 
 const lawOf = (client) => {
+  if (!client.steps) return null; // a questionnaire has a program for each question
   const { input, steps, report: { parts } } = client;
   if (input.kind !== "answer" || client.memo || Object.keys(client.tables).length || whole(input.count, 2) > 4096) return null;
   const count = input.count, is = (program, part) => canonical(steps) === canonical(program) && canonical(parts) === canonical(part);
@@ -309,7 +310,7 @@ const check = async (files, keys, receipts = [], proof = null, seen = null) => {
   const published = await checkFolder(files, keys.map(readKey), seen), { statement, client, records } = published;
   need((receipts.length > 0) === (proof !== null), "receipt and proof are checked together: one of them is missing");
   if (receipts.length) checkReceipt(published, receipts, readJson(proof, "the proof"));
-  const names = client.answers ?? Array.from({ length: client.input.count ?? 0 }, (_, answer) => String(answer));
+  const names = client.answers ?? Array.from({ length: client.input?.count ?? 0 }, (_, answer) => String(answer));
   const keeps = keepsEpsilon(client);
   need(keeps !== false, `the program does not keep epsilon ${client.guarantee.epsilon}`);
   return { statement, client, names, yours: receipts.length > 0, reportsPublished: records !== null, programChecked: keeps === true };

@@ -186,6 +186,8 @@ def read_log(folder, size, root):
 
 def law_of(client):
     """Return the kind of a report, its size, and the probabilities that it names the true answer and another one."""
+    if "steps" not in client:
+        return None  # a questionnaire has a program for each question
     asked, steps, parts = client["input"], client["steps"], client["report"]["parts"]
     if asked["kind"] != "answer" or client["memo"] or client["tables"] or whole(asked["count"], 2) > 4096:
         return None
@@ -269,7 +271,7 @@ def check_folder(folder, keys, seen=None):
     data = (folder / "charges.bin").read_bytes()
     charges = check_list(data, 32, statement["charges"], b"C", statement["charges_root"], "charges")
     width, data = whole(statement["width"], 1), (folder / "reports.bin").read_bytes()
-    if client["memo"]:  # these reports are published as a number only
+    if client.get("memo"):  # these reports are published as a number only
         need((statement["reports_root"], statement["estimate"], data) == (None, None, b""), "reports are published")
         return statement, client, None, charges
     records = check_list(data, 16 + width, statement["reports"], b"R", statement["reports_root"], "reports")

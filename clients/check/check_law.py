@@ -250,6 +250,7 @@ def check(data):
     program = json.loads(data)
     text = json.dumps({k: x for k, x in program.items() if k != "digest"}, sort_keys=True, separators=(",", ":"))
     need(program["digest"] == sha256(text.encode()).hexdigest(), "the digest is not that of the definition")
+    need(program["format"] != "ldp-budget questionnaire", "a questionnaire", CANNOT)
     need((program["format"], program["version"]) == ("ldp-budget client", 1), "another format or version")
     epsilon, delta = program["guarantee"]["epsilon"], program["guarantee"]["delta"]
     need(epsilon is not None and delta in ("0", "0.0"), "a definition with a delta, or without an epsilon", CANNOT)

@@ -5,6 +5,16 @@ const files = new Map();
 let texts = TEXTS.en;
 
 const say = (name, values = {}) => texts[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+// The reason of a refusal in the language of the page; `{}` is a part of it. A reason without a translation stays as it is.
+const reasonOf = (message) => {
+  for (const [english, own] of Object.entries(texts.reasons)) {
+    const [before, after] = english.split("{}");
+    if (after === undefined ? message !== english : !message.startsWith(before) || !message.endsWith(after)) continue;
+    const part = after === undefined ? "" : message.slice(before.length, message.length - after.length);
+    return own.replace("{}", () => texts.reasons[part] ?? part);
+  }
+  return message;
+};
 const show = (language) => {
   texts = TEXTS[language];
   document.documentElement.lang = language;
@@ -69,7 +79,7 @@ const run = async () => {
     const [lines, open] = proved(await check(files, keys, receipts, proof, seen), keys);
     result.replaceChildren(listed("proved", lines), listed("open", open));
   } catch (error) {
-    const reason = paragraph(`${say("reason")}: ${error.message}`, "refused");
+    const reason = paragraph(`${say("reason")}: ${reasonOf(error.message)}`, "refused");
     result.replaceChildren(paragraph(say("refused"), "refused"), reason);
   }
 };

@@ -192,6 +192,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/v1/officer/keys"): Access("policy"),
     ("GET", "/v1/officer/records"): Access("policy"),
     ("GET", "/v1/me"): Access(INVITED, FREE, FREE, invited=True),
+    ("GET", "/v1/me/proof"): Access(INVITED, FREE, FREE, invited=True),
     ("GET", "/problems/{code}"): _OPEN,
     ("GET", "/livez"): _OPEN,
     ("GET", "/readyz"): _OPEN,
@@ -199,6 +200,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/"): _OPEN,
     ("GET", "/officer"): _OPEN,
     ("GET", "/me"): _OPEN,
+    ("GET", "/check"): _OPEN,
     ("GET", "/s/{collection}"): _OPEN,
     ("GET", "/static/{name}"): _OPEN,
 }

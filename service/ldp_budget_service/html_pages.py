@@ -3,6 +3,7 @@
 Every page is the same for all visitors and holds no data.
 
 - `/` and `/officer`: for operators. They load their data from the API with the reader's own API key.
+- `/check`: the checker of published surveys, one file that loads nothing.
 - `/s/{collection}` (a survey) and `/me` (the budget of one device): for respondents. They load their data from the
   public definition, the device and `/v1/me`. The invitation is in the fragment of the link. Browsers send the
   fragment to no server.
@@ -30,6 +31,7 @@ from fastapi import Header, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from ldp_budget import LdpBudgetError
+from ldp_budget.verification import checkers
 
 from . import http_middleware  # noqa: F401  # registers the path convertor `:name`
 from .auth import router_of
@@ -186,6 +188,26 @@ def survey(collection: str, request: Request, lang: Asked = None, accepted: Acce
 def mine(request: Request, lang: Asked = None, accepted: Accepted = "") -> Response:
     """Return the page with a device's answers and its remaining budget."""
     return _shown(request, lang, accepted)
+
+
+@router.get("/check")
+def check(request: Request) -> Response:
+    """Return the static page that checks a published survey. It loads nothing, so it can be saved and used offline."""
+    text, policy = _checker()
+    etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    headers = {**HEADERS, **_REVALIDATED, "Content-Security-Policy": policy, "ETag": etag}
+    if request.headers.get("If-None-Match") == etag:
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(text, headers=headers)
+
+
+@cache
+def _checker() -> tuple[str, str]:
+    """Return the page of the checker, and its content security policy, which names the digest of its one script."""
+    text = (checkers.folder() / "check.html").read_text(encoding="utf-8")
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
+    assert found is not None
+    return text, f"{found[1]}; frame-ancestors 'none'"
 
 
 def _shown(request: Request, lang: str | None, accepted: str, status: int = 200) -> Response:

@@ -6,9 +6,11 @@ import base64
 import copy
 import importlib.util
 import json
+import os
 import random
 import shutil
 import time
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +24,9 @@ from ldp_budget.publication import log
 from ldp_budget.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget.publication.publisher import Publisher, account_leaf
 from ldp_budget.publication.signed_note import LogKey
-from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.collections import Collection, survey_collection
+from ldp_budget.registry.surveys import Survey, SurveyQuestion
+from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget.reports.receipted_release import release_with_receipts
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +92,41 @@ class PublishedSurvey:
         path = self.folder / f"proof-{user}.json"
         path.write_bytes(self.proof(user))
         return path
+
+
+def published_questionnaire(folder: Path) -> str:
+    """Publish a questionnaire in `site`, with a receipt and a proof next to it; return the key of the log."""
+    questions = (
+        SurveyQuestion("mood", "How do you feel?", categories=("good", "fair", "bad")),
+        SurveyQuestion("smoke", "Do you smoke?", kind="yes-no", categories=("yes", "no")),
+    )
+    collection = survey_collection(Survey("health", questions, Decimal(2), "all"))
+    with Accountant(folder / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+        box, users = Inbox(accountant, collection), ["ada", "bob", "cleo"]
+        values = np.zeros(3, collection.mechanism.value_type)  # type: ignore[attr-defined]
+        values = collection.select_questions(values, users)
+        reports = box.bytes_of(collection.randomize(values))
+        secrets = [os.urandom(16) for _ in users]
+        receipts = [
+            box.take(user, "key", report, marks=Marks.of(secret))
+            for user, report, secret in zip(users, reports, secrets, strict=True)
+        ]
+        publisher = Publisher(accountant)
+        key = publisher.new_key("log").verifier_key
+        statement = publisher.publish(collection, folder / "site").statement
+        assert (statement["estimate"], statement["reports"]) == (None, 3)
+        costs = accountant.books.costs_of([receipts[0].receipt or ""])[0]._asdict()
+        receipt = {
+            "client": statement["client"],
+            "secret": secrets[0].hex(),
+            "report": reports[0].hex(),
+            "costs": costs,
+        }
+        (folder / "receipt").write_text(json.dumps(receipt))
+        (folder / "proof").write_text(canonical_json(publisher.prove("health", receipt)))
+    return key
 
 
 class Witness:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from ldp_budget import Accountant
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.ledger.sqlite import SqliteStore
+from ldp_budget.publication.publisher import Publisher
+from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget_service import Settings, create_app
 
 FILE = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "examples.json"
@@ -38,6 +41,7 @@ RECORD = {"kind": "note", "name": "officer", "body": {"text": "looked through"},
 NEW_KEY = {"name": "monitoring", "scopes": ["read"], "policies": ["default"], "hash": "5a" * 32, "expected": 3}
 BOB = {"user": "bob", "collection": "party"}
 CAROL = {"user": "carol", "collection": "party"}
+MARKS = {name: mark.hex() for name, mark in zip(("Report-Mark", "Charge-Mark"), Marks.of(bytes(16)), strict=True)}
 
 
 class Step(NamedTuple):
@@ -134,7 +138,7 @@ STEPS = (
         "POST",
         "/v1/collections/{name}/reports",
         {"name": "party"},
-        headers={**key("carol/party"), "X-User": "carol", "X-Collection": "$digest"},
+        headers={**key("carol/party"), "X-User": "carol", "X-Collection": "$digest", **MARKS},
         body=b"\2",
     ),
     Step("Too few for an estimate", "GET", "/v1/collections/{name}/estimate", {"name": "party"}),
@@ -150,6 +154,7 @@ STEPS = (
     Step("A round", "POST", "/v1/collections/{name}/rounds", {"name": "party"}, body={"round": "2026-W47"}),
     Step("An estimate", "GET", "/v1/collections/{name}/estimate", {"name": "party"}),
     Step("What an invitation is for", "GET", "/v1/me"),
+    Step("A proof in a publication", "GET", "/v1/me/proof", headers={"Charge-Mark": MARKS["Charge-Mark"]}),
     Step("The ledger", "GET", "/v1/ledger"),
     Step("Where the journal ends", "POST", "/v1/ledger/position", body={"user": "alice"}),
     Step("Counts", "GET", "/v1/ledger/stats", masked=("engine", "engine_version", "sqlite", "version", "schema")),
@@ -211,13 +216,36 @@ def play() -> list[dict[str, Any]]:
             if step.route == "/v1/me":
                 soon = NOW + timedelta(days=7)
                 [(_, known["invitation"])] = Invitations(accountant).invite("party", ["dave"], soon)
-            told.append(_played(client, step, known))
+            told.append(_proved(step, known) if step.route == "/v1/me/proof" else _played(client, step, known))
     return told
+
+
+def _proved(step: Step, known: dict[str, str]) -> dict[str, Any]:
+    """Play a step against a ledger in a file, whose survey is published with a fixed secret."""
+    with tempfile.TemporaryDirectory() as folder, Accountant(f"{folder}/budget.db", clock=lambda: NOW) as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        client = TestClient(create_app(accountant))
+        known = {**known, "invitation": ""}
+        keys = ApiKeys(accountant)
+        admin = {"Authorization": f"Bearer {keys.create('example', ['admin'])[1]}"}
+        client.post("/v1/collections", json=PARTY, headers=admin).raise_for_status()
+        party = accountant.collection("party")
+        for place in range(5):
+            Inbox(accountant, party).take(f"user-{place}", "party", b"\2", marks=Marks.of(bytes([place] * 16)))
+        publisher = Publisher(accountant)
+        publisher.new_key("example")
+        with mock.patch("os.urandom", side_effect=bytes):
+            publisher.publish(party, f"{folder}/site")
+        soon = NOW + timedelta(days=7)
+        [(_, known["invitation"])] = Invitations(accountant).invite("party", ["user-0"], soon)
+        return _played(client, step, known)
 
 
 def _played(client: TestClient, step: Step, known: dict[str, str]) -> dict[str, Any]:
     headers = {name: _filled(value, known) for name, value in step.headers.items()}
-    headers["Authorization"] = f"Bearer {known['invitation' if step.route == '/v1/me' else step.by]}"
+    headers["Authorization"] = (
+        f"Bearer {known['invitation' if step.route in ('/v1/me', '/v1/me/proof') else step.by]}"
+    )
     path = step.route
     for name, value in step.path.items():
         path = path.replace("{" + name + "}", _filled(value, known))

@@ -17,7 +17,7 @@ from ..ledger.calendar import LIFETIME
 from ..ledger.models import ERASED, SEALED, WAITING, Entry, StoredReport
 from ..ledger.snapshot import covered
 from .connect import key_file_of
-from .policy_versions import latest_policy
+from .policy_versions import latest_policy, user_hash
 from .receipts import name_in
 
 if TYPE_CHECKING:
@@ -144,17 +144,19 @@ class Books:
 
     def find(self, mark: bytes) -> Charged | None:
         """Return the charge with this mark; None if there is none, for example because its user was erased."""
-        note = note_of(mark)
         for partition in self._ledger.partitions:
             with self._ledger.reading(partition) as reading:
-                for each in reading.rows.notes(1, reading.end.entries):
-                    if each.note == note:
-                        _check_notes(reading, [each])
-                        row = reading.rows.entry(each.entry)
-                        assert row is not None
-                        entry = Entry.of(row)
-                        return Charged(partition, entry.number, entry.account, entry.costs, mark)
+                found = _with_mark(reading, mark, None)
+            if found is not None:
+                return found
         return None
+
+    def find_of(self, user: str, mark: bytes) -> Charged | None:
+        """Return the charge of a user with this mark; None if the user has no such charge, or was erased."""
+        hashed = user_hash(self._ledger, user)
+        with self._ledger.reading(self._ledger.partition_of(hashed)) as reading:
+            account = reading.number_of(hashed)
+            return None if account is None else _with_mark(reading, mark, account)
 
     def total(self, charged: Charged, until: int, measure: str) -> int:
         """Return the lifetime total of the account of a charge, after the entry `until` of its partition."""
@@ -162,6 +164,19 @@ class Books:
             entries = [entry for entry, _ in reading.history(charged.account) if entry.number <= until]
         amounts = [getattr(entry.costs, measure) for entry in entries]
         return sum(amount for amount in amounts if amount is not None)
+
+
+def _with_mark(reading: Reading, mark: bytes, account: int | None) -> Charged | None:
+    """Return the charge of a partition with this mark, of one account or of all."""
+    note = note_of(mark)
+    for each in reading.rows.notes(1, reading.end.entries, account):
+        if each.note == note:
+            _check_notes(reading, [each])
+            row = reading.rows.entry(each.entry)
+            assert row is not None
+            entry = Entry.of(row)
+            return Charged(reading.partition, entry.number, entry.account, entry.costs, mark)
+    return None
 
 
 def _charges(reading: Reading, collection: str) -> Iterator[Charged]:

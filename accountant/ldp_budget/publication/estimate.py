@@ -33,6 +33,8 @@ class Law(NamedTuple):
 
 def law_of(definition: Mapping[str, Any]) -> Law | None:
     """Return the law of a client program; None if its estimate is not published."""
+    if "steps" not in definition:
+        return None  # a questionnaire has a program for each question
     asked, steps, parts = definition["input"], definition["steps"], definition["report"]["parts"]
     if asked["kind"] != "answer" or definition["memo"] or definition["tables"] or asked["count"] > _MOST_ANSWERS:
         return None

@@ -10,12 +10,12 @@ import base64
 import json
 import os
 import struct
-from bisect import bisect_left
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +28,7 @@ from ..errors import InvalidParameter, PublicationError, TooFewReports
 from ..reports.inbox import Inbox, Marks
 from . import log
 from .estimate import estimate_of
-from .merkle import leaf_hash, path_of, root_of
+from .merkle import Tree, leaf_hash, root_of
 from .signed_note import LogKey
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Publisher:
             raise PublicationError(f"collection {collection.name} has no reports. Nothing was published")
         book.leaves.sort()
         leaves, charges = book.leaves, sorted(charge_of(secret, each, measure) for each in book.charges)
-        memoised = bool(definition["memo"])
+        memoised = bool(definition.get("memo"))
         steps = _steps(book.largest, limit)
         time = datetime.fromtimestamp(self._books.now(), UTC)
         statement = {
@@ -165,9 +165,7 @@ class Publisher:
                 box.seal(f"publication {number} {os.urandom(4).hex()}")
         data = b"".join(part for name in box.rounds() for part in box.marked(name))
         width = MARK_BYTES + box.report_bytes
-        records = sorted(data[place : place + width] for place in range(0, len(data), width))
-        if any(a[:MARK_BYTES] == b[:MARK_BYTES] for a, b in pairwise(records)):
-            raise PublicationError("two reports have the same mark. Nothing was published")
+        records = _with_different_marks([data[place : place + width] for place in range(0, len(data), width)])
         return np.frombuffer(b"".join(records), np.uint8).reshape(-1, width)
 
     # -- prove and forget ---------------------------------------------------------------------------------
@@ -181,28 +179,37 @@ class Publisher:
             secret_of_device = bytes.fromhex(receipt["secret"])
         except (KeyError, TypeError, ValueError):
             raise InvalidParameter("receipt", "a receipt of `randomize --receipts`", "another file") from None
+        mark = Marks.of(secret_of_device).charge
+        return self._proof(collection, lambda: self._books.find(mark), "belongs to this receipt")
+
+    def prove_to(self, user: str, collection: str, mark: bytes) -> dict[str, Any]:
+        """Return the proof of a user for the charge with this mark, which must be one of hers. Raises as `prove`."""
+        return self._proof(collection, lambda: self._books.find_of(user, mark), "of this respondent has this mark")
+
+    def _proof(self, collection: str, find: Callable[[], Charged | None], which: str) -> dict[str, Any]:
         about = self._newest(collection)
         statement, secret = about["statement"], bytes.fromhex(about["secret"])
-        charged = self._books.find(Marks.of(secret_of_device).charge)
+        charged = find()
         if charged is None:
             raise PublicationError(
-                f"no charge of {collection} belongs to this receipt", hint="An erased user has no proof."
+                f"no charge of {collection} {which}", hint="An erased user has no proof.", reason="no-charge"
             )
         total = self._books.total(charged, about["heads"][charged.partition], statement["measure"])
         mine = account_leaf(secret, statement["limit"])(charged.partition, charged.account, total)
-        data = (self._folder / f"{about['number']:04d}.accounts").read_bytes()
-        leaves = [data[place : place + 32] for place in range(0, len(data), 32)]
-        index = bisect_left(leaves, mine)
-        if leaves[index : index + 1] != [mine]:
+        file = self._folder / f"{about['number']:04d}.accounts"
+        tree = _tree(str(file), file.stat().st_mtime_ns)
+        index = tree.index(mine)
+        if index is None:
             raise PublicationError(
                 f"publication {about['number']} does not have this account: it was made before the charge, or before "
                 "the ledger was moved",
                 hint=f"Publish again: ldp-budget publish {collection} --out FOLDER",
+                reason="not-published",
             )
         return {
             "account": {
                 "index": index,
-                "path": base64.b64encode(path_of(leaves, index)).decode(),
+                "path": base64.b64encode(tree.path(index)).decode(),
                 "salt": _salt(secret, b"account", charged.partition, charged.account).hex(),
                 "total": total,
             },
@@ -235,12 +242,14 @@ class Publisher:
             raise PublicationError(
                 f"collection {collection} is not published",
                 hint=f"Run: ldp-budget publish {collection} --out FOLDER",
+                reason="not-published",
             )
         try:
             about: dict[str, Any] = json.loads((self._folder / f"{numbers[-1]:04d}.json").read_bytes())
         except FileNotFoundError:
             raise PublicationError(
-                f"the secret of publication {numbers[-1]} of {collection} was destroyed, so nothing in it can be proved"
+                f"the secret of publication {numbers[-1]} of {collection} was destroyed, so nothing in it can be proved",
+                reason="proofs-destroyed",
             ) from None
         return about
 
@@ -256,6 +265,12 @@ class Publisher:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone_in(self._folder):
             yield
+
+
+@lru_cache(maxsize=1)  # a service makes many proofs in one publication
+def _tree(file: str, changed: int) -> Tree:
+    """Return the accounts tree of a publication. `changed` is the time of its file, so that no other file is used."""
+    return Tree(Path(file).read_bytes())
 
 
 # -- leaves --------------------------------------------------------------------------------------------------
@@ -274,6 +289,19 @@ def account_leaf(secret: bytes, limit: int) -> Callable[[int, int, int], bytes]:
         return sha256(steps + hidden).digest()
 
     return leaf
+
+
+def _with_different_marks(records: list[bytes]) -> list[bytes]:
+    """Return the records in the order of their marks. Of equal marks, the first in order of the rounds is kept.
+
+    Only a device that copies a mark sends one twice, so it loses its own proof. It cannot prevent a publication, nor
+    take the mark of a report that was published before.
+    """
+    records.sort(key=itemgetter(slice(MARK_BYTES)))  # stable
+    again = [place for place, (a, b) in enumerate(pairwise(records), 1) if a[:MARK_BYTES] == b[:MARK_BYTES]]
+    for place in again:
+        records[place] = os.urandom(MARK_BYTES) + records[place][MARK_BYTES:]
+    return sorted(records) if again else records
 
 
 def charge_of(secret: bytes, charged: Charged, measure: str) -> bytes:

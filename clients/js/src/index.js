@@ -90,3 +90,5 @@ export class Client {
 
 /** A secret to draw memoised answers from: made once, kept on the device, and never sent. */
 export const newSecret = () => systemBytes(32);
+
+export { marksOf, newMarkSecret } from "./marks.js";

@@ -93,6 +93,23 @@ export class Outbox {
   }
 
   /**
+   * Deletes the report of an entry and changes what is kept with it. The charge stays, and nothing is drawn again.
+   * @param {string} key of an entry that is settled
+   * @param {any} about replaces parts of what is kept; undefined deletes one
+   * @returns {Promise<Entry | undefined>} as it is kept now
+   */
+  forget(key, about) {
+    return this.budget.transact([STORE], async (transaction) => {
+      const kept = transaction.objectStore(STORE);
+      const before = await answered(kept.get(key));
+      if (!before || before.state === "waiting") return before;
+      const after = { ...before, report: undefined, about: { ...before.about, ...about } };
+      kept.put(after, key);
+      return after;
+    });
+  }
+
+  /**
    * @param {string} key
    * @returns {Promise<Entry | undefined>}
    */

@@ -80,7 +80,7 @@ export class Delivery {
    */
   async settle(entry, found) {
     // A report that did not arrive is deleted, and never drawn again. The token is no longer needed.
-    const about = { ...entry.about, token: undefined };
+    const about = { ...entry.about, token: undefined, ...(found.state === "arrived" ? {} : { secret: undefined }) };
     const settled = await this.outbox.settle(entry.key, { ...found, about, ...(found.state === "arrived" ? {} : { report: undefined }) });
     this.others.postMessage(entry.key);
     if (settled) this.changed(settled);

@@ -4,6 +4,7 @@ import { epsilonOf } from "../../js/src/budget.js";
 import { deviceBars, limitBar } from "./budgets.js";
 import { el, section, show } from "./elements.js";
 import { price } from "./guarantee.js";
+import { receiptsShown } from "./receipts.js";
 import { Problem, meAt } from "./service.js";
 import { date, said, say, shortDate } from "./texts.js";
 
@@ -29,6 +30,7 @@ export class Mine {
         el("div", { class: "budgets" }, deviceBars(balance)),
         el("p", { class: "hint" }, say("mine.device_hint"))),
       section(say("mine.sent"), { id: "sent" }, entries.length ? answered(entries) : el("p", {}, say("mine.none"))),
+      receiptsShown(entries, this.device, () => this.start()),
       section(say("mine.service"), { id: "service" }, services),
     ]);
     const shown = await Promise.all(held.map((link) => this.ofService(link)));

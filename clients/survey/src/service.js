@@ -1,5 +1,8 @@
 // Requests to the service. They go to this host only, under the invitation.
 
+import { fromHex, toHex } from "../../js/src/bytes.js";
+import { marksOf } from "../../js/src/marks.js";
+
 /** @typedef {import("../../js/src/outbox.js").Entry} Entry */
 
 const PATIENCE_MS = 20_000;
@@ -59,6 +62,27 @@ export const definitionOf = (collection) => read(`/v1/collections/${encodeURICom
 /** The service's data about the person of a token. @param {string} token */
 export const meAt = (token) => read("/v1/me", token);
 
+/** The headers with the marks of a report. @param {Entry} entry @returns {Record<string, string>} */
+export function markHeaders(entry) {
+  if (!entry.about.secret) return {}; // it was drawn by an earlier version of this page
+  const { report, charge } = marksOf(fromHex(entry.about.secret));
+  return { "Report-Mark": toHex(report), "Charge-Mark": toHex(charge) };
+}
+
+/**
+ * The proof of a respondent in the newest publication, byte by byte.
+ * @param {string | undefined} token
+ * @param {string} mark of her charge
+ * @throws {Problem}
+ */
+export async function proofAt(token, mark) {
+  const response = await request("/v1/me/proof", { token, headers: { "Charge-Mark": mark } }).catch(() => {
+    throw new Problem("network");
+  });
+  if (!response.ok) throw await codeOf(response);
+  return new Uint8Array(await response.arrayBuffer());
+}
+
 /**
  * Sends a report, and returns its state: `waiting` if it must be sent again, after `after` ms or (`stuck`) when
  * something has changed; else its final state.
@@ -76,6 +100,7 @@ export async function send(entry) {
         "Idempotency-Key": entry.key,
         "X-Collection": entry.digest,
         ...(entry.label ? { "X-Label": entry.label } : {}),
+        ...markHeaders(entry),
       },
       body: entry.report,
     });

@@ -8,6 +8,7 @@ import { FORMAT, Questionnaire } from "../../js/src/questionnaire.js";
 import { deviceBars, figures, limitBar, refusedBy } from "./budgets.js";
 import { announce, contactShown, el, facts, mark, section, show } from "./elements.js";
 import { meaning, price, priceHere, promises } from "./guarantee.js";
+import { drawnSecret, partShown, receiptOf } from "./receipts.js";
 import { taken } from "./links.js";
 import { Question, wordsOf } from "./questions.js";
 import { bytesShown, likeliest, likelihoodsShown } from "./report.js";
@@ -266,7 +267,7 @@ export class Survey {
     const { key, token } = /** @type {Required<Link>} */ (this.link);
     const { guarantee } = this.definition;
     const { title, question } = this.words;
-    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
+    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
     const entry = await this.device.outbox.draw(key, /** @type {Client | Questionnaire} */ (this.client), answer, { about, uncounted: true });
     this.changed(entry, undefined, true);
     await this.device.delivery.now();
@@ -292,7 +293,7 @@ export class Survey {
     const { state, report } = entry;
     const title = say(`state.${state}.title`);
     const text = state === "waiting" && why && said(`waiting.${why}`) ? say(`waiting.${why}`) : say(`state.${state}.text`);
-    const shown = `${entry.key} ${state} ${why}`;
+    const shown = `${entry.key} ${state} ${why} ${entry.about.deleted}`;
     if (this.shown === shown) return;
     const asked = focus || this.shown !== undefined;
     this.shown = shown;
@@ -309,6 +310,7 @@ export class Survey {
       state === "arrived" && report && bytesShown(report, this.answered(report), entry.label),
       state === "arrived" && report && likelihoodsShown(this.answered(report)),
       state === "arrived" && this.export(entry),
+      state === "arrived" && partShown(entry, this.link.token, this.device, (kept) => this.changed(kept, undefined, true)),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine"))),
     ], asked && focus);
   }
@@ -346,12 +348,14 @@ export class Survey {
 
   /** Saves what this page knows about the report to a file. The page no longer has the answer. @param {any} entry */
   export(entry) {
+    if (!entry.report) return null; // the receipt was deleted
     const { definition } = this;
     const saved = () => {
       const file = {
         ...{ format: "ldp-budget receipt", version: 1, collection: definition.name, title: this.words.title, question: this.words.question },
         ...{ definition: definition.digest, guarantee: definition.guarantee, drawn_at: entry.at, key: entry.key },
         ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt },
+        ...receiptOf(entry),
       };
       const url = URL.createObjectURL(new Blob([`${JSON.stringify(file, null, 2)}\n`], { type: "application/json" }));
       el("a", { href: url, download: `${definition.name}.receipt.json` }).click();

@@ -1,7 +1,7 @@
 """Collections, the reports of their users, and estimates.
 
 - `/v1/collections`: the mechanisms and answers on which clients and server agree.
-- `GET /v1/me`: a respondent's own invitation, budget and charges.
+- `GET /v1/me`: a respondent's own invitation, budget and charges; `/v1/me/proof`: her proof in a publication.
 - `POST /v1/collections/{name}/reports`: a report as a device drew it. An application sends it with its API key, for
   any user. A respondent sends it with an invitation.
 - Rounds and estimates: closed sets of reports, and their statistics.
@@ -18,14 +18,16 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import Collection, InvalidParameter, UnknownName
+from ldp_budget._files import canonical_json
 from ldp_budget.accounting.policies import DEFAULT
-from ldp_budget.api.schemas import MOST_ENTRIES
+from ldp_budget.api.schemas import MOST_ENTRIES, POSITION
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import About
 
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError
 from ..problems import documented, json_answer
+from ..proofs import ChargeMark, ProofAnswer, ReportMark, mark_in, marks_in, proof_of
 from ..report_store import Inboxes
 from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, required
@@ -248,6 +250,25 @@ def _quote(invited: Invited) -> Row:
     return {name: quoted[name] for name in ("cost", "binding", "affordable_reports")}
 
 
+@me_router.get(
+    "/v1/me/proof",
+    response_model=ProofAnswer,
+    responses=documented("unknown-name", "not-published", "no-charge", "proofs-destroyed"),
+)
+def proof(invited: Invited, mark: ChargeMark = None) -> Response:
+    """Return the respondent's proof in the newest publication of the collection, for the charge with this mark.
+
+    The body is canonical JSON. Save the bytes unchanged, because a checker takes no other form. The proof contains the
+    respondent's total.
+    """
+    if mark is None:
+        raise InvalidParameter("Charge-Mark", "a header with the mark of the charge, 32 hexadecimal digits")
+    accountant, name = invited.accountant, invited.collection.name
+    found = proof_of(accountant, invited.user, name, mark_in("Charge-Mark", mark))
+    headers = {POSITION: accountant.position(invited.user), "Cache-Control": "no-store"}
+    return Response(canonical_json(found), media_type="application/json", headers=headers)
+
+
 # -- reports --------------------------------------------------------------------------------------------
 
 reports_router = router_of(tags=["reports"])
@@ -286,6 +307,8 @@ def take(
     label: Annotated[
         str | None, Header(alias="X-Label", description="Of a memoized report: which draw it repeats.")
     ] = None,
+    report_mark: ReportMark = None,
+    charge_mark: ChargeMark = None,
 ) -> Response:
     """Check a report, charge its user and keep it; or refuse with 409 and every limit that failed.
 
@@ -293,13 +316,17 @@ def take(
     gets the same response, and is neither charged nor kept. No response reveals which report was the first. An
     application uses an API key and names the user in `X-User`. A respondent uses an invitation, once per round, with
     the key that `GET /v1/me` returns.
+
+    With both marks, which the device derives from a secret of 16 bytes, the respondent can check a publication. The
+    marks are stored in the transaction of the charge, and `units.cost` of the response has the costs for her receipt.
     """
     if not report:
         raise ServiceError("malformed", "the body is empty: it must be the bytes of a report")
     check_digest(digest, sender.held.digest)
+    marks = marks_in(report_mark, charge_mark)
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     with request.app.state.in_flight.only("user", sender.caller, sender.user, sender.key):
-        receipt = inbox.take(sender.user, sender.key, report, label=label)
+        receipt = inbox.take(sender.user, sender.key, report, label=label, marks=marks)
     return receipt_response(receipt)
 
 

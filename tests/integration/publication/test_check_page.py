@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,18 @@ def test_texts_have_the_same_names_in_all_languages() -> None:
     assert all(each.keys() == texts[0].keys() for each in texts)
 
 
+def test_refusal_reasons_are_translated_completely() -> None:
+    """A reason is the last argument of `need` in the checker; its parts in `${…}` are `{}` in the texts."""
+    source = (FOLDER / "check_books.mjs").read_text(encoding="utf-8")
+    found = re.findall(r'need\(.*, (["`])((?:(?!\1).)+)\1\);', source)
+    assert len(found) >= 44
+    reasons = {re.sub(r"\$\{[^}]+\}", "{}", reason) for _, reason in found}
+    for language in ("de", "ko"):
+        texts = json.loads((FOLDER / "texts" / f"{language}.json").read_text(encoding="utf-8"))
+        assert reasons <= texts["reasons"].keys()
+        assert all(english.count("{}") == own.count("{}") for english, own in texts["reasons"].items())
+
+
 @pytest.fixture(scope="module")
 def survey(tmp_path_factory: pytest.TempPathFactory) -> PublishedSurvey:
     return PublishedSurvey(tmp_path_factory.mktemp("survey"), asked=30, users=40)
@@ -60,7 +73,7 @@ def _fill(page: Page, survey: PublishedSurvey, site: Path, proof: Path) -> str:
     page.fill("#key", survey.key.verifier_key)
     page.set_input_files("#receipt", str(survey.receipt("user3")))
     page.set_input_files("#proof", str(proof))
-    page.wait_for_function("document.getElementById('count').textContent === '6'")
+    page.wait_for_selector("#count:text-is('6')")
     page.click("#check")
     page.wait_for_selector("#result ul, #result .refused")
     return page.inner_text("#result")
@@ -88,3 +101,11 @@ def test_page_refuses_a_changed_file(page: Page, survey: PublishedSurvey, tmp_pa
     shown = _fill(page, survey, site, survey.write_proof("user3"))
     assert "Refused" in shown
     assert "the reports are not those of the statement" in shown
+    for language, reason in (
+        ("de", "Grund: nicht die der Erklärung: Berichte"),
+        ("ko", "이유: 진술의 것과 다릅니다: 보고서"),
+    ):
+        page.click(f"nav button[lang={language}]")
+        page.click("#check")
+        page.wait_for_selector("#result .refused + .refused")
+        assert reason in page.inner_text("#result")

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 31 files with the digest 3de68d447cd346a4ddc7d909b2bb38a3a819887c94db85d8619e35fb35e14554
+// made by clients/survey/build.mjs from 33 files with the digest fd886e667f1b86967fdd5d60ff640fff0ca83fc4f4778b0dbe5cd8a2fba3f59d
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -1077,6 +1077,16 @@ function decimal(text) {
     /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text)
   );
   return [BigInt(whole + fraction2), Number(power2) - fraction2.length];
+}
+
+// clients/js/src/marks.js
+var SECRET_BYTES = 16;
+var MARK_BYTES = 16;
+var newMarkSecret = () => systemBytes(SECRET_BYTES);
+function marksOf(secret) {
+  if (secret.length !== SECRET_BYTES) throw new RangeError(`the secret of marks must have ${SECRET_BYTES} bytes: got ${secret.length}`);
+  const mark2 = (kind) => sha256(joined(utf8(`ldp-budget ${kind}`), secret)).subarray(0, MARK_BYTES);
+  return { report: mark2("report"), charge: mark2("charge") };
 }
 
 // clients/js/src/index.js
@@ -2514,6 +2524,22 @@ var Outbox = class {
     });
   }
   /**
+   * Deletes the report of an entry and changes what is kept with it. The charge stays, and nothing is drawn again.
+   * @param {string} key of an entry that is settled
+   * @param {any} about replaces parts of what is kept; undefined deletes one
+   * @returns {Promise<Entry | undefined>} as it is kept now
+   */
+  forget(key, about) {
+    return this.budget.transact([STORE2], async (transaction) => {
+      const kept2 = transaction.objectStore(STORE2);
+      const before = await answered(kept2.get(key));
+      if (!before || before.state === "waiting") return before;
+      const after = { ...before, report: void 0, about: { ...before.about, ...about } };
+      kept2.put(after, key);
+      return after;
+    });
+  }
+  /**
    * @param {string} key
    * @returns {Promise<Entry | undefined>}
    */
@@ -2566,6 +2592,18 @@ async function read(path, token) {
 }
 var definitionOf = (collection2) => read(`/v1/collections/${encodeURIComponent(collection2)}`);
 var meAt = (token) => read("/v1/me", token);
+function markHeaders(entry) {
+  if (!entry.about.secret) return {};
+  const { report, charge } = marksOf(fromHex(entry.about.secret));
+  return { "Report-Mark": toHex(report), "Charge-Mark": toHex(charge) };
+}
+async function proofAt(token, mark2) {
+  const response = await request("/v1/me/proof", { token, headers: { "Charge-Mark": mark2 } }).catch(() => {
+    throw new Problem("network");
+  });
+  if (!response.ok) throw await codeOf(response);
+  return new Uint8Array(await response.arrayBuffer());
+}
 async function send(entry) {
   let response;
   try {
@@ -2576,7 +2614,8 @@ async function send(entry) {
         "Content-Type": "application/octet-stream",
         "Idempotency-Key": entry.key,
         "X-Collection": entry.digest,
-        ...entry.label ? { "X-Label": entry.label } : {}
+        ...entry.label ? { "X-Label": entry.label } : {},
+        ...markHeaders(entry)
       },
       body: entry.report
     });
@@ -2664,7 +2703,7 @@ var Delivery = class {
    * @param {any} found
    */
   async settle(entry, found) {
-    const about = { ...entry.about, token: void 0 };
+    const about = { ...entry.about, token: void 0, ...found.state === "arrived" ? {} : { secret: void 0 } };
     const settled = await this.outbox.settle(entry.key, { ...found, about, ...found.state === "arrived" ? {} : { report: void 0 } });
     this.others.postMessage(entry.key);
     if (settled) this.changed(settled);
@@ -2957,7 +2996,23 @@ var survey_de_default = {
   "kind.spent": "angerechnet",
   "kind.reserved": "reserviert",
   "kind.committed": "bestätigt",
-  "kind.voided": "zurückgegeben"
+  "kind.voided": "zurückgegeben",
+  "proof.title": "Prüfen Sie, ob Sie gezählt wurden",
+  "proof.text": "Wenn diese Umfrage veröffentlicht ist, können Sie prüfen, ob Ihr Bericht gezählt wurde und ob Ihre Abbuchung stimmt. Sie brauchen dreierlei: Ihre Quittung als Datei, Ihren Nachweis und den veröffentlichten Ordner. Speichern Sie die Quittung jetzt. Den Nachweis bekommen Sie nach der Veröffentlichung mit demselben persönlichen Link. Die Prüfung läuft auf Ihrem Gerät und sendet nichts.",
+  "proof.get": "Meinen Nachweis speichern",
+  "proof.saved": "Der Nachweis ist gespeichert. Er enthält die Summe Ihrer Abbuchungen. Zeigen Sie ihn niemandem.",
+  "proof.check": "Meinen Teil prüfen",
+  "proof.receipts": "Quittungen auf diesem Gerät",
+  "proof.save": "Meine Quittung speichern",
+  "proof.delete": "Meine Quittung löschen",
+  "proof.demand": "Die Quittung zeigt, dass Sie teilgenommen haben, und Ihr Bericht sagt etwas über Ihre Antwort. Andere könnten die Quittung von Ihnen verlangen. Wenn Sie sie löschen, kann niemand sie verlangen, und Sie können Ihren Teil nicht mehr prüfen. Gespeicherte Dateien löschen Sie bitte selbst.",
+  "proof.delete_now": "Von diesem Gerät löschen",
+  "proof.deleted": "Ihre Quittung und Ihr Bericht wurden von diesem Gerät gelöscht. Der Dienst zählt Ihren Bericht weiterhin.",
+  "proof.not-published": "Die Umfrage ist noch nicht veröffentlicht. Versuchen Sie es nach der Veröffentlichung mit demselben Link noch einmal.",
+  "proof.no-charge": "Der Dienst hat für Sie keine Abbuchung mit dieser Marke. Falls Sie auf zwei Geräten geantwortet haben, nehmen Sie das Gerät, das den ersten Bericht gesendet hat. Sonst wenden Sie sich an die Kontaktstelle der Umfrage.",
+  "proof.proofs-destroyed": "Der Betreiber hat die Geheimnisse der Veröffentlichung wie angekündigt vernichtet. Nachweise gibt es nicht mehr.",
+  "proof.unauthorized": "Ihr Link gilt nicht mehr. Bitten Sie die Stelle, die Sie eingeladen hat, um den Nachweis.",
+  "proof.network": "Der Dienst ist nicht erreichbar. Versuchen Sie es noch einmal, wenn Sie online sind."
 };
 
 // service/ldp_budget_service/web/texts/survey.en.json
@@ -3126,7 +3181,23 @@ var survey_en_default = {
   "kind.spent": "charged",
   "kind.reserved": "reserved",
   "kind.committed": "confirmed",
-  "kind.voided": "given back"
+  "kind.voided": "given back",
+  "proof.title": "Check that you were counted",
+  "proof.text": "When this survey is published, you can check that your report is among the counted ones and that your charge is right. You need three things: your receipt as a file, your proof, and the published folder. Save the receipt now. Ask for the proof after the publication, with the same personal link. The check runs on your device and sends nothing.",
+  "proof.get": "Save my proof",
+  "proof.saved": "The proof is saved. It contains the total of your charges, so show it to no one.",
+  "proof.check": "Check my part",
+  "proof.receipts": "Receipts on this device",
+  "proof.save": "Save my receipt",
+  "proof.delete": "Delete my receipt",
+  "proof.demand": "The receipt shows that you took part, and your report says something about your answer. Others could demand the receipt from you. If you delete it, no one can demand it, and you can no longer check your part. Delete saved files yourself.",
+  "proof.delete_now": "Delete it from this device",
+  "proof.deleted": "Your receipt and your report were deleted from this device. The service still counts your report.",
+  "proof.not-published": "The survey is not published yet. Ask again after the publication, with the same link.",
+  "proof.no-charge": "The service has no charge with this mark for you. If you answered on two devices, use the one that sent the first report. Otherwise inform the contact of the survey.",
+  "proof.proofs-destroyed": "The operator destroyed the secrets of the publication as announced. No more proofs can be made.",
+  "proof.unauthorized": "Your link is no longer valid. Ask the people who invited you for the proof.",
+  "proof.network": "The service cannot be reached. Try again when you are online."
 };
 
 // service/ldp_budget_service/web/texts/survey.ko.json
@@ -3295,7 +3366,23 @@ var survey_ko_default = {
   "kind.spent": "매겨짐",
   "kind.reserved": "예약됨",
   "kind.committed": "확정됨",
-  "kind.voided": "돌려받음"
+  "kind.voided": "돌려받음",
+  "proof.title": "내 답이 집계되었는지 확인",
+  "proof.text": "설문이 공개되면 내 보고서가 집계되었는지, 내 차감이 맞는지 확인할 수 있습니다. 세 가지가 필요합니다: 파일로 저장한 영수증, 내 증명, 공개된 폴더. 영수증은 지금 저장하세요. 증명은 공개된 뒤에 같은 개인 링크로 받으세요. 확인은 이 기기에서 이루어지며 아무것도 보내지 않습니다.",
+  "proof.get": "내 증명 저장",
+  "proof.saved": "증명을 저장했습니다. 차감 합계가 들어 있으니 아무에게도 보여 주지 마세요.",
+  "proof.check": "내 부분 확인",
+  "proof.receipts": "이 기기의 영수증",
+  "proof.save": "내 영수증 저장",
+  "proof.delete": "내 영수증 삭제",
+  "proof.demand": "영수증은 설문에 참여했다는 사실을 보여 주며, 보고서는 답변에 대해 무언가를 알려 줍니다. 다른 사람이 영수증을 요구할 수 있습니다. 삭제하면 아무도 요구할 수 없지만, 내 부분도 더 이상 확인할 수 없습니다. 저장한 파일은 직접 지우세요.",
+  "proof.delete_now": "이 기기에서 삭제",
+  "proof.deleted": "영수증과 보고서를 이 기기에서 삭제했습니다. 서비스는 보고서를 계속 집계합니다.",
+  "proof.not-published": "설문이 아직 공개되지 않았습니다. 공개된 뒤에 같은 링크로 다시 요청하세요.",
+  "proof.no-charge": "서비스에 이 표시가 붙은 내 차감이 없습니다. 두 기기에서 답했다면 보고서를 먼저 보낸 기기를 사용하세요. 그렇지 않으면 설문 담당자에게 알리세요.",
+  "proof.proofs-destroyed": "운영자가 예고한 대로 공개에 쓰인 비밀을 폐기했습니다. 더 이상 증명을 만들 수 없습니다.",
+  "proof.unauthorized": "링크가 더 이상 유효하지 않습니다. 초대한 사람에게 증명을 요청하세요.",
+  "proof.network": "서비스에 연결할 수 없습니다. 온라인일 때 다시 시도하세요."
 };
 
 // clients/survey/src/texts.js
@@ -3443,6 +3530,85 @@ function price(guarantee) {
 }
 var priceHere = (guarantee) => counts(guarantee) ? String(guarantee.answer_epsilon ?? guarantee.epsilon) : void 0;
 
+// clients/survey/src/receipts.js
+var CHECKER = "/check";
+var LEAST_SHARE = 0.999;
+var MEASURES = ["epsilon", "delta", "rho", "mu_squared"];
+var drawnSecret = () => toHex(newMarkSecret());
+var has = (entry) => Boolean(entry.state === "arrived" && entry.about.secret && entry.report && entry.receipt?.units);
+function receiptOf(entry) {
+  if (!has(entry)) return {};
+  const costs = Object.fromEntries(MEASURES.map((measure, i) => [measure, entry.receipt.units.cost[i]]));
+  if (!entry.label && entry.units !== null && costs.epsilon < LEAST_SHARE * entry.units) costs.epsilon = entry.units;
+  return {
+    ...{ format: "ldp-budget receipt", version: 1, collection: entry.collection, client: entry.digest },
+    ...{ secret: entry.about.secret, report: toHex(entry.report), costs }
+  };
+}
+function save(name, content) {
+  const url = URL.createObjectURL(new Blob([
+    /** @type {any} */
+    content
+  ], { type: "application/json" }));
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 6e4);
+}
+function partShown(entry, token, device, deleted) {
+  if (entry.about.deleted) return section(say("proof.title"), { id: "part" }, el("p", { id: "deleted" }, say("proof.deleted")));
+  if (!has(entry)) return null;
+  const found = el("p", { class: "hint", id: "found" });
+  const ask = el("button", { type: "button", class: "secondary", onclick: () => proved(entry, token, found) }, say("proof.get"));
+  return section(
+    say("proof.title"),
+    { id: "part" },
+    el("p", {}, say("proof.text")),
+    el("p", {}, ask),
+    found,
+    el("p", {}, el("a", { href: CHECKER, target: "_blank", rel: "noopener" }, say("proof.check"))),
+    deletion(entry, device, deleted)
+  );
+}
+function receiptsShown(entries, device, deleted) {
+  const mine = entries.filter(has);
+  if (!mine.length) return null;
+  const rows = mine.map((entry) => el(
+    "div",
+    { class: "service" },
+    el("h3", {}, entry.about.title || entry.collection, " · ", el("time", { datetime: entry.at }, shortDate(entry.at))),
+    el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => saveReceipt(entry) }, say("proof.save"))),
+    deletion(entry, device, deleted)
+  ));
+  return section(say("proof.receipts"), { id: "receipts" }, rows);
+}
+var saveReceipt = (entry) => save(`${entry.collection}.receipt.json`, `${JSON.stringify(receiptOf(entry), null, 2)}
+`);
+async function proved(entry, token, found) {
+  let text = say("proof.saved");
+  try {
+    save(`${entry.collection}.proof.json`, await proofAt(token, markHeaders(entry)["Charge-Mark"]));
+  } catch (error) {
+    const code = error instanceof Problem ? error.code : "unexpected";
+    text = said(`proof.${code}`) ? say(`proof.${code}`) : say("problem.unexpected.title");
+  }
+  found.textContent = text;
+  announce(text);
+}
+function deletion(entry, { outbox, delivery }, deleted) {
+  const forget = async () => {
+    const after = await outbox.forget(entry.key, { secret: void 0, deleted: true });
+    delivery.others.postMessage(entry.key);
+    announce(say("proof.deleted"));
+    if (after) deleted(after);
+  };
+  return el(
+    "details",
+    { class: "delete" },
+    el("summary", {}, say("proof.delete")),
+    el("p", {}, say("proof.demand")),
+    el("button", { type: "button", class: "secondary", onclick: forget }, say("proof.delete_now"))
+  );
+}
+
 // clients/survey/src/mine.js
 var Mine = class {
   /** @param {Device} device */
@@ -3466,6 +3632,7 @@ var Mine = class {
         el("p", { class: "hint" }, say("mine.device_hint"))
       ),
       section(say("mine.sent"), { id: "sent" }, entries.length ? answered2(entries) : el("p", {}, say("mine.none"))),
+      receiptsShown(entries, this.device, () => this.start()),
       section(say("mine.service"), { id: "service" }, services)
     ]);
     const shown = await Promise.all(held.map((link2) => this.ofService(link2)));
@@ -4129,7 +4296,7 @@ var Survey = class {
     );
     const { guarantee } = this.definition;
     const { title, question } = this.words;
-    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta };
+    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
     const entry = await this.device.outbox.draw(
       key,
       /** @type {Client | Questionnaire} */
@@ -4158,7 +4325,7 @@ var Survey = class {
     const { state, report } = entry;
     const title = say(`state.${state}.title`);
     const text = state === "waiting" && why && said(`waiting.${why}`) ? say(`waiting.${why}`) : say(`state.${state}.text`);
-    const shown = `${entry.key} ${state} ${why}`;
+    const shown = `${entry.key} ${state} ${why} ${entry.about.deleted}`;
     if (this.shown === shown) return;
     const asked = focus || this.shown !== void 0;
     this.shown = shown;
@@ -4175,6 +4342,7 @@ var Survey = class {
       state === "arrived" && report && bytesShown(report, this.answered(report), entry.label),
       state === "arrived" && report && likelihoodsShown(this.answered(report)),
       state === "arrived" && this.export(entry),
+      state === "arrived" && partShown(entry, this.link.token, this.device, (kept2) => this.changed(kept2, void 0, true)),
       el("p", { class: "contact" }, el("a", { href: `/me${location.search}` }, say("nav.mine")))
     ], asked && focus);
   }
@@ -4211,12 +4379,14 @@ var Survey = class {
   }
   /** Saves what this page knows about the report to a file. The page no longer has the answer. @param {any} entry */
   export(entry) {
+    if (!entry.report) return null;
     const { definition } = this;
     const saved = () => {
       const file = {
         ...{ format: "ldp-budget receipt", version: 1, collection: definition.name, title: this.words.title, question: this.words.question },
         ...{ definition: definition.digest, guarantee: definition.guarantee, drawn_at: entry.at, key: entry.key },
-        ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt }
+        ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt },
+        ...receiptOf(entry)
       };
       const url = URL.createObjectURL(new Blob([`${JSON.stringify(file, null, 2)}
 `], { type: "application/json" }));

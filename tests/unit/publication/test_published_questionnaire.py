@@ -1,0 +1,21 @@
+"""A questionnaire that is published: reports and charges are proved, and the estimate is not checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ldp_budget.verification.checkers import checker
+from published_survey import load_checker, published_questionnaire
+
+CHECKER = load_checker()
+
+
+def test_questionnaire_is_published_and_proved_without_an_estimate(tmp_path: Path) -> None:
+    key = published_questionnaire(tmp_path)
+    lines = CHECKER.check(tmp_path / "site", [key], [tmp_path / "receipt"], tmp_path / "proof")
+    assert "reports   3: yours is one of them" in lines
+    assert lines[-1].startswith("estimate  not checked")
+    with pytest.raises(NotImplementedError, match="questionnaire"):
+        checker("check_law").check((tmp_path / "site" / "client.json").read_bytes())

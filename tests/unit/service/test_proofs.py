@@ -1,0 +1,257 @@
+"""Marks that arrive over HTTP, and the proofs of respondents in a publication."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+pytest.importorskip("cryptography", reason="no signature: pip install 'ldp-budget[fast]'")
+from fastapi.testclient import TestClient
+
+from ldp_budget import Accountant, mechanism
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.accounting.books import MARK_BYTES
+from ldp_budget.publication.publisher import Publisher
+from ldp_budget.reports.inbox import Inbox, Marks
+from ldp_budget_service import create_app
+from published_survey import load_checker
+from survey_site import tokens, with_surveys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CHECKER = load_checker()
+COSTS = ("epsilon", "delta", "rho", "mu_squared")
+
+
+class Device:
+    """A respondent's device: its invitation, its secret and its report."""
+
+    def __init__(self, client: TestClient, accountant: Accountant, user: str, round: str = "") -> None:
+        [token] = tokens(accountant, [user], round=round)
+        self.client, self.bearer, self.secret = client, {"Authorization": f"Bearer {token}"}, os.urandom(16)
+        self.report, self.user, self.costs = b"\x02", user, {}
+
+    @property
+    def marks(self) -> dict[str, str]:
+        report, charge = Marks.of(self.secret)
+        return {"Report-Mark": report.hex(), "Charge-Mark": charge.hex()}
+
+    def send(self, marks: dict[str, str] | None = None) -> Any:
+        me = self.client.get("/v1/me", headers=self.bearer).json()
+        self.digest = me["digest"]
+        headers = {"Idempotency-Key": me["key"], "X-Collection": me["digest"], **self.bearer}
+        answer = self.client.post(
+            "/v1/collections/commute/reports",
+            content=self.report,
+            headers={**headers, **(self.marks if marks is None else marks)},
+        )
+        if answer.status_code == 200:
+            self.costs = dict(zip(COSTS, answer.json()["units"]["cost"], strict=True))
+        return answer
+
+    def proof(self, **marks: str) -> Any:
+        given = marks or {"Charge-Mark": self.marks["Charge-Mark"]}
+        return self.client.get("/v1/me/proof", headers={**self.bearer, **given})
+
+    def receipt(self) -> dict[str, Any]:
+        return {
+            "client": self.digest,
+            "secret": self.secret.hex(),
+            "report": self.report.hex(),
+            "costs": self.costs,
+        }
+
+    def check(self, folder: Path, key: str) -> list[str]:
+        receipt, proof = folder / f"{self.user}.json", folder / f"{self.user}.proof"
+        receipt.write_text(json.dumps(self.receipt()))
+        proof.write_bytes(self.proof().content)
+        lines: list[str] = CHECKER.check(folder / "site", [key], [receipt], proof)
+        return lines
+
+
+@pytest.fixture
+def accountant(tmp_path: Path) -> Iterator[Accountant]:
+    with Accountant(tmp_path / "budget.db") as made:
+        yield with_surveys(made)
+
+
+@pytest.fixture
+def client(accountant: Accountant) -> TestClient:
+    return TestClient(create_app(accountant))
+
+
+@pytest.fixture
+def devices(client: TestClient, accountant: Accountant) -> list[Device]:
+    return [Device(client, accountant, f"user{place}") for place in range(12)]
+
+
+def code(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["type"].rpartition("/")[2]
+
+
+def publish(accountant: Accountant, folder: Path) -> str:
+    publisher = Publisher(accountant)
+    key = publisher.new_key("log").verifier_key
+    publisher.publish(accountant.collection("commute"), folder / "site")
+    return key
+
+
+def test_report_with_marks_is_proved_over_http(devices: list[Device], accountant: Accountant, tmp_path: Path) -> None:
+    assert {device.send().status_code for device in devices} == {200}
+    key = publish(accountant, tmp_path)
+    for device in devices[:3]:
+        assert any("yours is one of them" in line for line in device.check(tmp_path, key))
+    answer = devices[0].proof()
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "Journal-Position" in answer.headers
+    receipt = {"secret": devices[0].secret.hex()}
+    assert answer.json() == Publisher(accountant).prove("commute", receipt)
+
+
+def test_costs_in_the_response_are_those_of_the_charge(devices: list[Device], accountant: Accountant) -> None:
+    answer = devices[0].send()
+    [costs] = accountant.books.costs_of([answer.json()["receipt"]])
+    assert devices[0].costs == costs._asdict()
+    again = devices[0].send()
+    assert (again.headers["Idempotency-Replayed"], again.json()["units"]["cost"]) == ("true", list(costs))
+
+
+def test_report_that_is_not_hers_is_refused_by_the_checker(
+    devices: list[Device], accountant: Accountant, tmp_path: Path
+) -> None:
+    for device in devices:
+        device.send()
+    key = publish(accountant, tmp_path)
+    devices[0].report = b"\x03"
+    with pytest.raises(CHECKER.Refused, match="your report is not among"):
+        devices[0].check(tmp_path, key)
+
+
+@pytest.mark.parametrize(
+    ("marks", "why"),
+    [
+        ({"Report-Mark": "0" * 32}, "Charge-Mark is missing"),
+        ({"Charge-Mark": "0" * 32}, "Report-Mark is missing"),
+        ({"Report-Mark": "0" * 31, "Charge-Mark": "1" * 32}, "Report-Mark must be a mark of 16 bytes"),
+        ({"Report-Mark": "0" * 32, "Charge-Mark": "x" * 32}, "Charge-Mark must be a mark of 16 bytes"),
+        ({"Report-Mark": "0" * 32, "Charge-Mark": "1" * 34}, "Charge-Mark must be a mark of 16 bytes"),
+        ({"Report-Mark": "a" * 32, "Charge-Mark": "A" * 32}, "equal marks link charge and report"),
+        ({"Report-Mark": "", "Charge-Mark": ""}, "Report-Mark must be a mark of 16 bytes|equal marks"),
+    ],
+)
+def test_invalid_marks_are_refused_and_cost_nothing(
+    marks: dict[str, str], why: str, devices: list[Device], accountant: Accountant
+) -> None:
+    import re
+
+    answer = devices[0].send(marks)
+    assert code(answer) == (400, "invalid-parameter")
+    assert re.search(why, answer.json()["detail"])
+    assert accountant.history("user0") == []
+
+
+def test_application_sends_marks_with_its_api_key(client: TestClient, accountant: Accountant, tmp_path: Path) -> None:
+    _, secret = ApiKeys(accountant).create("app", ["collect"])
+    own = os.urandom(16)
+    report, charge = Marks.of(own)
+    headers = {
+        **{"Authorization": f"Bearer {secret}", "X-User": "ada", "Idempotency-Key": "k"},
+        **{"X-Collection": accountant.collection("commute").definition()["digest"]},
+        **{"Report-Mark": report.hex().upper(), "Charge-Mark": charge.hex()},
+    }
+    answer = client.post("/v1/collections/commute/reports", content=b"\x02", headers=headers)
+    assert answer.status_code == 200, answer.text
+    publish(accountant, tmp_path)
+    assert Publisher(accountant).prove("commute", {"secret": own.hex()})["account"]["total"] == 10**9
+
+
+def test_proof_before_the_publication_is_not_published(
+    devices: list[Device], accountant: Accountant, tmp_path: Path
+) -> None:
+    devices[0].send()
+    assert code(devices[0].proof()) == (404, "not-published")
+    publish(accountant, tmp_path)
+    assert devices[0].proof().status_code == 200
+    devices[1].send()
+    assert code(devices[1].proof()) == (404, "not-published")
+
+
+def test_proof_in_a_ledger_in_memory_is_not_published() -> None:
+    with with_surveys(Accountant(":memory:")) as accountant:
+        device = Device(TestClient(create_app(accountant)), accountant, "ada")
+        device.send()
+        assert code(device.proof()) == (404, "not-published")
+
+
+def test_proof_of_another_respondent_or_an_erased_one_is_no_charge(
+    devices: list[Device], accountant: Accountant, tmp_path: Path
+) -> None:
+    for device in devices[:3]:
+        device.send()
+    publish(accountant, tmp_path)
+    stolen = {"Charge-Mark": devices[0].marks["Charge-Mark"]}
+    assert code(devices[1].proof(**stolen)) == (404, "no-charge")
+    assert code(devices[5].proof(**stolen)) == (404, "no-charge")
+    assert "user0" not in devices[1].proof(**stolen).json()["detail"]
+    accountant.erase("user0")
+    assert code(devices[0].proof()) == (404, "no-charge")
+
+
+def test_proof_after_forget_is_proofs_destroyed(
+    devices: list[Device], accountant: Accountant, tmp_path: Path
+) -> None:
+    devices[0].send()
+    publish(accountant, tmp_path)
+    Publisher(accountant).forget(datetime.now(UTC) + timedelta(days=1))
+    assert code(devices[0].proof()) == (410, "proofs-destroyed")
+
+
+def test_proof_with_an_invalid_mark_or_without_an_invitation_is_refused(
+    devices: list[Device], client: TestClient
+) -> None:
+    assert code(devices[0].proof(**{"Charge-Mark": "no"})) == (400, "invalid-parameter")
+    assert code(devices[0].proof(**{"X-None": "1"})) == (400, "invalid-parameter")
+    assert code(client.get("/v1/me/proof", headers={"Charge-Mark": "0" * 32})) == (401, "unauthorized")
+
+
+def test_report_mark_that_was_copied_does_not_prevent_a_publication(
+    devices: list[Device], accountant: Accountant, tmp_path: Path
+) -> None:
+    """A published mark can be sent again, and two devices can share one."""
+    devices[0].send()
+    Inbox(accountant, accountant.collection("commute")).seal("first")
+    for device in devices[1:4]:
+        device.send({**device.marks, "Report-Mark": devices[0].marks["Report-Mark"]})
+    key = publish(accountant, tmp_path)
+    assert devices[0].check(tmp_path, key)
+    with pytest.raises(CHECKER.Refused, match="your report is not among"):
+        devices[1].check(tmp_path, key)
+    records = (tmp_path / "site" / "reports.bin").read_bytes()
+    marks = {records[place : place + MARK_BYTES] for place in range(0, len(records), MARK_BYTES + 1)}
+    assert (len(records), len(marks)) == (4 * 17, 4)
+
+
+def test_proof_states_the_total_of_all_surveys(devices: list[Device], accountant: Accountant, tmp_path: Path) -> None:
+    accountant.spend("user0", mechanism("oue")(epsilon="0.5", domain_size=4))
+    devices[0].send()
+    publish(accountant, tmp_path)
+    assert devices[0].proof().json()["account"]["total"] == 1_500_000_000
+
+
+def test_check_page_runs_only_its_own_script(client: TestClient) -> None:
+    answer = client.get("/check")
+    assert answer.status_code == 200
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.text.count("<script") == 1
+    assert policy.partition("script-src ")[2].startswith("'sha256-")
+    again = client.get("/check", headers={"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
