@@ -76,7 +76,7 @@ def report(
       ldp-budget report mood mood.reports --invited 500 --out mood.html
     """
     from ldp_budget.reports.summary_page import html_page, markdown_page
-    from ldp_budget.reports.survey_summary import summarize
+    from ldp_budget.reports.survey_summary import public_columns, summarize
 
     if out is None and not markdown:
         raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --markdown.")
@@ -87,9 +87,9 @@ def report(
     def on_charges(charged: int, uncharged: int) -> None:
         charges.update(charged=charged, uncharged=uncharged)
 
+    collection = find_collection(ctx, name)
     subject = _subject(
-        ctx,
-        name,
+        collection,
         files,
         organisation=organisation,
         candidates=candidates,
@@ -108,6 +108,7 @@ def report(
         uncharged=charges["uncharged"],
         ledger=ledger,
         verify=not no_verify,
+        public=public_columns(files, collection),
     )
     page = markdown_page(summary) if markdown else html_page(summary)
     if out is None:
@@ -117,11 +118,10 @@ def report(
     click.echo(f"Page about {counted(summary.answered, 'answer')} written to {out}", err=True)
 
 
-def _subject(ctx: click.Context, name: str, files: Sequence[str], *, organisation: str, **how: Any) -> Subject:
-    """Return the survey of that name with its estimates."""
+def _subject(collection: Collection, files: Sequence[str], *, organisation: str, **how: Any) -> Subject:
+    """Return the survey with its estimates."""
     from ldp_budget.reports.survey_summary import Subject
 
-    collection = find_collection(ctx, name)
     return Subject.of_collection(collection, _row(collection, files, **how), organisation=organisation)
 
 

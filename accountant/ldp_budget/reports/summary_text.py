@@ -341,18 +341,41 @@ def _protection(summary: Summary) -> Section:
             ("Meaning of ε", words),
             (
                 "What the server sees",
-                "The randomized report, the account that is charged (stored as a keyed hash), the time, and the charge.",
+                "The randomized report, the account that is charged (stored as a keyed hash), the time, and the charge."
+                + _seen_without_noise(summary),
             ),
             (
                 "Not covered",
                 "That a person took part, and when. Network addresses. What the results say about a group to which a "
-                "person belongs. Copies of true answers elsewhere. Respondents who do not tell the truth.",
+                "person belongs. Copies of true answers elsewhere. Respondents who do not tell the truth."
+                + _not_covered(summary),
             ),
             ("How it was checked", checks),
         )
     )
     terms = Note("These are the terms of NIST SP 800-226, a guideline for evaluating such promises:")
     return Section("protection", "How each answer is protected", (*blocks, terms, facts))
+
+
+def _seen_without_noise(summary: Summary) -> str:
+    """Return the sentences about the public columns, which the server sees as they are."""
+    public = summary.public
+    if public is None:
+        return "" if summary.files else " If the reports will carry public columns, also these, without noise."
+    many = len(public.names) > 1
+    return (
+        f" Each report also carries the public {'columns' if many else 'column'} {', '.join(public.names)}, without any "
+        f"noise. It hides only among the reports of the same {'combination' if many else 'value'}; the smallest "
+        f"{'combination' if many else 'group'} has {plural(public.smallest, 'report')}."
+    )
+
+
+def _not_covered(summary: Summary) -> str:
+    public = summary.public
+    if public is None:
+        return ""
+    columns = "columns" if len(public.names) > 1 else "column"
+    return f" The public {columns} {', '.join(public.names)}: ε does not count what {'they reveal' if columns == 'columns' else 'it reveals'}."
 
 
 def _promises(summary: Summary) -> Section:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ..accounting.accountant import Accountant
 from ..errors import LedgerError
 from ..guarantees.fixed_point import EPSILON_DIGITS, from_units
+from .public_attributes import count_combinations
+from .report_file import header_in, open_reports
+from .tables import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -151,6 +154,40 @@ class LedgerState:
 
 
 @dataclass(frozen=True)
+class PublicColumns:
+    """The public columns that report files store without noise, and the number of reports of the rarest combination."""
+
+    names: tuple[str, ...]
+    smallest: int
+
+
+def public_columns(files: Sequence[str], collection: Collection) -> PublicColumns | None:
+    """Return the public columns of the report files; None if they store none.
+
+    Partitions and partials, which store none, are passed over. Raises `ReportFileError`.
+    """
+    names: dict[str, None] = {}
+    counts: Counter[tuple[tuple[str, str], ...]] = Counter()
+    for path in files:
+        if not _is_report_file(path):
+            continue
+        with open_reports(path, collection) as reports:
+            if reports.public:
+                names |= dict.fromkeys(reports.public)
+                found = count_combinations(public for _, public in reports.attributed_blocks())
+                counts.update({tuple(zip(reports.public, each, strict=True)): of for each, of in found.items()})
+    return PublicColumns(tuple(names), min(counts.values(), default=0)) if names else None
+
+
+def _is_report_file(path: str) -> bool:
+    try:
+        with opened(path) as file:
+            return bool(header_in(file))
+    except OSError:  # a folder of partitions
+        return False
+
+
+@dataclass(frozen=True)
 class Summary:
     """All facts of one page. `charges` and `ledger` are None without a ledger."""
 
@@ -164,6 +201,9 @@ class Summary:
     """The number of reports in the files that say that their users were not charged."""
     charges: Charges | None = None
     ledger: LedgerState | None = None
+    public: PublicColumns | None = None
+    twins: tuple[str, ...] = ()
+    """A sentence for each pair of files with the same content."""
 
 
 def summarize(
@@ -176,6 +216,8 @@ def summarize(
     uncharged: int = 0,
     ledger: BudgetClient | None = None,
     verify: bool = True,
+    public: PublicColumns | None = None,
+    twins: Sequence[str] = (),
 ) -> Summary:
     """Return the facts of a survey, from its estimates and the ledger.
 
@@ -192,6 +234,8 @@ def summarize(
         uncharged,
         charges=None if ledger is None else charges_of(ledger, subject.charged_as),
         ledger=None if ledger is None else _state_of(ledger, verify),
+        public=public,
+        twins=tuple(twins),
     )
 
 
