@@ -53,9 +53,9 @@ def check_public(public: Sequence[str], answers: Sequence[str], user_column: str
     return check_columns(public)
 
 
-def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None:
-    """Print what public columns reveal: the report's crowd is split, and how small its smallest part is."""
-    if not public or not counts:
+def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]], reports: int) -> None:
+    """Print what public columns reveal, if there are `reports`: how small the smallest part of their crowd is."""
+    if not public or not counts or not reports:
         return
     combination, smallest = min(counts.items(), key=lambda item: (item[1], item[0]))
     verb = "travels" if len(public) == 1 else "travel"

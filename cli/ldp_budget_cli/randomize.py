@@ -170,7 +170,7 @@ def randomize(
         )
     answers = reader.answers
     answers.report(skipped_to)
-    note_public(public, answers.combinations)
+    note_public(public, answers.combinations, released.reports)
     if as_json:
         left_out = answers.left_out
         more = {"skipped": left_out.invalid, "skipped_reasons": dict(left_out.kinds)} if skip_invalid else {}

@@ -46,12 +46,11 @@ if TYPE_CHECKING:
 _ENDS = (0.05, 0.1, 0.2, 0.25, 0.5, 0.75, 1.0)
 
 
-def _results(question: Question) -> Section:
+def _results(question: Question, summary: Summary) -> Section:
     """Return the estimates of a question as bars, or the reason why there are none."""
     row = question.row
     if row is None:
-        said = "There are no answers yet. When they arrive, this page shows the share of each answer."
-        return Section("result", question.text, (Note(said),))
+        return Section("result", question.text, tuple(_without_answers(question, summary)))
     how = (
         "The bar is the estimated share among all respondents. The line is its"
         if "answers" in row
@@ -74,6 +73,15 @@ def _results(question: Question) -> Section:
     else:
         blocks += _mean(question, row)
     return Section("result", question.text, tuple(blocks))
+
+
+def _without_answers(question: Question, summary: Summary) -> Iterator[Block]:
+    if summary.answered:
+        yield Note("This question has no answers: the people who answered were asked others.")
+    elif summary.files:
+        yield Note("No person answered: the report files hold no report.", True)
+    else:
+        yield Note("There are no answers yet. When they arrive, this page shows the share of each answer.")
 
 
 def _shares(label: str, answers: Sequence[Mapping[str, Any]]) -> Chart:
@@ -172,7 +180,7 @@ def _participation(summary: Summary) -> Section:
     invited, answered = summary.invited, summary.answered
     rows = [
         ("Invited", "not stated" if invited is None else plural(invited, "person", "people")),
-        ("Answered", _answered(summary) + (f" ({_rate(summary)} of the invited)" if invited else "")),
+        ("Answered", _answered(summary) + (f" ({_rate(summary)} of the invited)" if _rate(summary) else "")),
         ("Refused by the privacy budget", _refused(summary)),
     ]
     charges, blocks = summary.charges, list[Block]()
@@ -192,19 +200,20 @@ def _participation(summary: Summary) -> Section:
     return Section("participation", "Who answered", (Facts(tuple(rows)), *blocks))
 
 
-def _people(summary: Summary) -> int:
+def people_who_answered(summary: Summary) -> int:
     """Return how many people answered at most: each account counts once, although it may have sent several reports."""
     charges = summary.charges
     return min(summary.answered, charges.accounts) if charges and charges.accounts else summary.answered
 
 
 def _answered(summary: Summary) -> str:
-    reports, people = summary.answered, _people(summary)
+    reports, people = summary.answered, people_who_answered(summary)
     return whole(reports) if people == reports else f"{plural(reports, 'report')} of {plural(people, 'account')}"
 
 
 def _rate(summary: Summary) -> str:
-    return percent(_people(summary) / summary.invited) if summary.invited else ""
+    invited, people = summary.invited, people_who_answered(summary)
+    return percent(people / invited) if invited and people <= invited else ""
 
 
 def _refused(summary: Summary) -> str:
@@ -371,11 +380,11 @@ def _seen_without_noise(summary: Summary) -> str:
 
 
 def _not_covered(summary: Summary) -> str:
-    public = summary.public
-    if public is None:
+    if summary.public is None:
         return ""
-    columns = "columns" if len(public.names) > 1 else "column"
-    return f" The public {columns} {', '.join(public.names)}: ε does not count what {'they reveal' if columns == 'columns' else 'it reveals'}."
+    names = summary.public.names
+    columns, reveal = ("columns", "they reveal") if len(names) > 1 else ("column", "it reveals")
+    return f" The public {columns} {', '.join(names)}: ε does not count what {reveal}."
 
 
 def _promises(summary: Summary) -> Section:
@@ -424,7 +433,7 @@ def _record(summary: Summary) -> Section:
 def sections(summary: Summary) -> list[Section]:
     """Return the parts of the page, in order: the results first."""
     return [
-        *map(_results, summary.subject.questions),
+        *(_results(each, summary) for each in summary.subject.questions),
         _asked(summary),
         _participation(summary),
         _budget(summary),
@@ -434,10 +443,21 @@ def sections(summary: Summary) -> list[Section]:
     ]
 
 
+def warnings(summary: Summary) -> list[str]:
+    """Return the sentences at the top of the page that change how it must be read."""
+    said = []
+    if summary.ledger is not None and summary.ledger.ok is False:
+        said.append("Do not rely on this report: the ledger failed its check.")
+    said += [f"{each}." for each in summary.twins]
+    if any(each.collection.sandbox for each in summary.subject.questions):
+        said.append("Made from a sandbox: nothing here counts.")
+    return said
+
+
 def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     """Return the figures at the top: each a label, a number and a remark."""
     invited, ledger = summary.invited, summary.ledger
-    of_invited = f"{_rate(summary)} of {whole(invited)} invited" if invited else "of respondents"
+    of_invited = f"{_rate(summary)} of {whole(invited)} invited" if invited and _rate(summary) else "of respondents"
     guarantee = summary.subject.guarantee.describe()
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
     sure = "no bound is promised" if epsilon is None else f"a guess of 50 % rises to at most {certainty(epsilon)}"

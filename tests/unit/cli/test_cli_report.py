@@ -187,15 +187,47 @@ def test_report_of_a_definition_file_states_no_limit(survey_line: CommandLine) -
     assert "This page was made without a ledger" in said
 
 
-def test_report_of_a_changed_ledger_says_failed(survey_line: CommandLine) -> None:
+def test_report_of_a_changed_ledger_warns_and_exits_with_1(survey_line: CommandLine) -> None:
     import sqlite3
 
     with sqlite3.connect(survey_line.ledger) as database:
         database.execute("UPDATE window_sums SET epsilon = 0 WHERE account = 3")
     database.close()
-    said = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
-    assert "**Verification:** FAILED" in said
-    assert "**The ledger failed its verification." in said
+    result = survey_line("report", "mood", *files(survey_line), "--markdown", code=1)
+    assert "Warning: the ledger failed its check" in result.stderr
+    assert "**Verification:** FAILED" in result.stdout
+    head = result.stdout.split("\n## ")[0]
+    assert "**Do not rely on this report: the ledger failed its check.**" in head
+    out = Path(survey_line.ledger).with_name("page.html")
+    survey_line("report", "mood", *files(survey_line), "--out", out, code=1)
+    top = out.read_text(encoding="utf-8").split("</header>")[0]
+    assert "Do not rely on this report: the ledger failed its check." in top
+
+
+def test_report_of_the_same_content_twice_warns(survey_line: CommandLine) -> None:
+    first = files(survey_line)[0]
+    again = first.with_name("again.reports")
+    again.write_bytes(first.read_bytes())
+    result = survey_line("report", "mood", first, again, "--markdown")
+    assert "Warning: first.reports and again.reports have the same content" in result.stderr
+    assert "**first.reports and again.reports have the same content;" in result.stdout.split("\n## ")[0]
+
+
+def test_report_of_fewer_invited_than_answered_is_refused(survey_line: CommandLine) -> None:
+    words = ("report", "mood", *files(survey_line), "--invited", "79", "--markdown")
+    assert "--invited must be at least the number of those who answered: 80" in survey_line.error(*words, code=2)
+
+
+def test_report_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
+    folder = Path(survey_line.ledger).parent
+    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
+    words = ("--column", "answer", "--user-column", "user", "--public", "answer2", "--spend", "--policy", "tiny")
+    (folder / "some.csv").write_text("user,answer,answer2\nu1,good,north\n")
+    said = survey_line("randomize", "mood", folder / "some.csv", *words, "--out", folder / "none.reports").stderr
+    assert "hides among" not in said
+    assert "has 1 person" not in said
+    page = survey_line("report", "mood", folder / "none.reports", "--markdown").stdout
+    assert "**No person answered: the report files hold no report.**" in page
 
 
 def test_report_says_that_a_limit_was_raised_after_the_first_answer(survey_line: CommandLine) -> None:
