@@ -278,12 +278,14 @@ def _meters(charges: Charges) -> Iterator[Meter]:
 
 # -- what is guaranteed --------------------------------------------------------------------------------------
 
-_NOISE = "The device adds random noise to the number, and sends only the noisy number."
+_NOISE = "The program adds random noise to the number, and sends only the noisy number."
 _BITS = (
-    "The device makes a list with one yes or no for each answer, flips each at random, and sends the flipped list."
+    "The program makes a list with one yes or no for each answer, flips each at random, and sends the flipped list."
 )
-_HASH = "The device replaces the answer by a short code, changes the code at random, and sends only the changed code."
-_SET = "The device draws a random set of answers, which holds the true answer only a little more often than others."
+_HASH = (
+    "The program replaces the answer by a short code, changes the code at random, and sends only the changed code."
+)
+_SET = "The program draws a random set of answers, which holds the true answer only a little more often than others."
 _WAYS = {
     **dict.fromkeys(("laplace", "gaussian", "staircase", "bounded-laplace", "bounded-staircase"), _NOISE),
     **dict.fromkeys(("unary-encoding", "sue", "oue", "d-bit-flip"), _BITS),
@@ -291,50 +293,92 @@ _WAYS = {
     **dict.fromkeys(("subset-selection", "pgr"), _SET),
     **dict.fromkeys(
         ("random-substitution", "matrix-substitution"),
-        "The device draws at random: it sends the true answer, or another one in its place.",
+        "The program draws at random: it sends the true answer, or another one in its place.",
     ),
-    "randomized-response": "The device tosses a coin in secret: it sends the true answer, or a random yes or no.",
-    "one-bit-mean": "The device turns the number into one random bit, and sends only that bit.",
-    "hybrid": "The device draws a random number, whose average over many people is the true one, and sends only that.",
-    "square-wave": "The device draws a random number, more often near the true one than far from it, and sends only that.",
+    "randomized-response": "The program tosses a coin in secret: it sends the true answer, or a random yes or no.",
+    "one-bit-mean": "The program turns the number into one random bit, and sends only that bit.",
+    "hybrid": "The program draws a random number, whose average over many people is the true one, and sends only that.",
+    "square-wave": "The program draws a random number, more often near the true one than far from it, and sends only that.",
 }
 _MUCH = 2.944
 """From this ε on, an observer of a report can be 95 % sure: ln 19, rounded down."""
-_OTHER = "The device changes the answer at random, and sends only the changed answer."
+_OTHER = "The program changes the answer at random, and sends only the changed answer."
 
 _CHECKS = {
-    EXACT: "This guarantee was computed exactly from the probabilities with which the program draws.",
-    AUDITED: "This guarantee passed a statistical audit; it was not proved for these settings.",
+    EXACT: "computed exactly from the probabilities with which the program draws",
+    AUDITED: "passed a statistical audit; not proved for these settings",
 }
+_UNCHECKED = "not checked"
 
 
 def _protection(summary: Summary) -> Section:
     subject = summary.subject
-    mechanisms = list(
-        {each.collection.mechanism.name: each.collection.mechanism for each in subject.questions}.values()
+    ways = dict.fromkeys(_WAYS.get(each.collection.mechanism.name, _OTHER) for each in subject.questions)
+    blocks: list[Block] = [
+        Note("Each answer is randomized before the server sees it. Over many people the random parts cancel."),
+        *map(Note, ways),
+        *_how_much(subject),
+    ]
+    if len(subject.questions) > 1:
+        blocks.append(_each_question(subject))
+    terms = Note("These are the terms of NIST SP 800-226, a guideline for evaluating such promises:")
+    return Section("protection", "How each answer is protected", (*blocks, terms, _terms(summary)))
+
+
+def _how_much(subject: Subject) -> Iterator[Note]:
+    """Yield a warning if one response reveals much, or without a bound."""
+    epsilon = subject.guarantee.describe()["epsilon"]
+    many = len(subject.questions) > 1
+    if epsilon is None:
+        yield Note("Nothing bounds how much one response reveals.", True)
+    elif epsilon >= _MUCH and many:
+        yield Note(
+            f"All answers of a person together reveal much: an observer can be up to {certainty(epsilon)} sure of one "
+            "of two sets of answers. The table has the figure of each question alone.",
+            True,
+        )
+    elif epsilon >= _MUCH:
+        yield Note(
+            f"One response reveals much: an observer can be up to {certainty(epsilon)} sure of an answer.", True
+        )
+
+
+def _each_question(subject: Subject) -> Grid:
+    """Return the loss of each question alone, and how it was checked."""
+    rows = []
+    for each in subject.questions:
+        mechanism = each.collection.mechanism
+        epsilon = mechanism.guarantee.describe()["epsilon"]
+        sure = "no bound" if epsilon is None else certainty(epsilon)
+        rows.append((each.text, mechanism.name, loss(epsilon), sure, _CHECKS.get(checked_at(mechanism), _UNCHECKED)))
+    return Grid(("Question alone", "Method", "ε at most", "A guess of 50 % rises to at most", "Check"), tuple(rows))
+
+
+def _check_text(subject: Subject) -> str:
+    if len(subject.questions) == 1:
+        found = _CHECKS.get(checked_at(subject.questions[0].collection.mechanism), _UNCHECKED)
+        return f"The loss of a response: {found}."
+    return (
+        "Each question by itself, as the table above says. The loss of a response is at most the sum over those that a "
+        "person answers; ldp-budget check does not check a survey as a whole."
     )
-    blocks: list[Block] = [Note(way) for way in dict.fromkeys(_WAYS.get(each.name, _OTHER) for each in mechanisms)]
-    blocks.append(Note("Over many people the random parts cancel, because their probabilities are known."))
+
+
+def _terms(summary: Summary) -> Facts:
+    """Return the terms of NIST SP 800-226, as they apply to the survey."""
+    subject = summary.subject
     epsilon = subject.guarantee.describe()["epsilon"]
     organization = subject.organisation or "the organization"
+    together = ", all its questions together" if len(subject.questions) > 1 else ""
     words = guarantee_in_words(subject.guarantee)["words"]
     if epsilon is not None:
         words += (
-            f" An observer who thought two answers equally likely can be at most {certainty(epsilon)} sure of one of "
-            "them after seeing the report."
+            f" An observer who thought two {'sets of ' if together else ''}answers equally likely can be at most "
+            f"{certainty(epsilon)} sure of one of them after seeing the report."
         )
-    together = ", all its questions together" if len(subject.questions) > 1 else ""
-    if epsilon is None:
-        blocks.append(Note("Nothing bounds how much one response reveals.", True))
-    elif epsilon >= _MUCH:
-        said = f"One response reveals much: an observer can be up to {certainty(epsilon)} sure of an answer."
-        blocks.append(Note(said, True))
-    checks = " ".join(
-        dict.fromkeys(_CHECKS.get(checked_at(each), "This guarantee was not checked.") for each in mechanisms)
-    )
-    facts = Facts(
+    return Facts(
         (
-            ("Method", "; ".join(f"{each.name}: {each.summary}" for each in mechanisms)),
+            ("Method", ", ".join(dict.fromkeys(each.collection.mechanism.name for each in subject.questions))),
             (
                 "Unit of privacy",
                 f"One response of one person to this survey{together}. The limits protect everything that one account sends. A "
@@ -342,9 +386,9 @@ def _protection(summary: Summary) -> Section:
             ),
             (
                 "Trust model",
-                "Local: an answer is randomized before it leaves the respondent's device. The respondent need not trust "
-                f"{organization}, the server or the network with the answer, but must trust the program that "
-                f"randomizes. If {organization} randomized a file of true answers, it has seen them; the guarantee then "
+                "Local: a program randomizes each answer before the server sees it. A respondent who runs the program on "
+                f"an own device need not trust {organization}, the server or the network with the answer, but must trust "
+                f"the program. If {organization} randomized a file of true answers, it has seen them; the guarantee then "
                 "holds against all who see only the reports.",
             ),
             ("Meaning of ε", words),
@@ -359,11 +403,9 @@ def _protection(summary: Summary) -> Section:
                 "person belongs. Copies of true answers elsewhere. Respondents who do not tell the truth."
                 + _not_covered(summary),
             ),
-            ("How it was checked", checks),
+            ("How it was checked", _check_text(subject)),
         )
     )
-    terms = Note("These are the terms of NIST SP 800-226, a guideline for evaluating such promises:")
-    return Section("protection", "How each answer is protected", (*blocks, terms, facts))
 
 
 def _seen_without_noise(summary: Summary) -> str:

@@ -110,3 +110,25 @@ def test_survey_empty_round_breaks_no_trend(survey_line: CommandLine, tmp_path: 
     rounds = survey_line.json("estimate", "health", *(tmp_path / name for name in ("one", "none")), "--by-round")
     assert [each["respondents"] for each in rounds["rounds"]] == [300, 0]
     assert rounds["rounds"][1]["mood"] == {"asked": 0}
+
+
+def test_survey_report_shows_the_loss_and_the_check_of_each_question(
+    survey_line: CommandLine, tmp_path: Path
+) -> None:
+    text = TOML.replace('"health"', '"whole"').replace("epsilon = 2", "epsilon = 3").replace("answer = 1\n", "")
+    (tmp_path / "whole.toml").write_text(text)
+    survey_line("survey", "add", tmp_path / "whole.toml")
+    page = survey_line("report", "whole", "--markdown").stdout
+    assert "**All answers of a person together reveal much: an observer can be up to 95.3 % sure" in page
+    exact = "computed exactly from the probabilities with which the program draws"
+    assert f"| Do you smoke? | randomized-response | 1 | 73.2 % | {exact} |" in page
+    assert "- **How it was checked:** Each question by itself" in page
+    assert "does not check a survey as a whole" in page
+    assert "One response reveals much" not in page
+
+
+def test_survey_report_says_program_randomizes_before_the_server_sees(survey_line: CommandLine) -> None:
+    page = survey_line("report", "health", "--markdown").stdout
+    assert "Each answer is randomized before the server sees it." in page
+    assert "The device" not in page
+    assert "from ε = 0.61 on" not in page
