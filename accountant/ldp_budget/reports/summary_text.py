@@ -7,13 +7,13 @@ what is not covered.
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.guarantees import AUDITED, EXACT
 from ..registry.certification import checked_at
 from ..registry.public_definition import guarantee_in_words
+from ..sdk.domain import Categories, Interval
 from .summary_blocks import (
     Bar,
     Block,
@@ -38,7 +38,8 @@ from .summary_blocks import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .survey_summary import Charges, LimitUse, Question, Subject, Summary
+    from ..registry.collections import Collection
+    from .survey_summary import Charges, LimitUse, PolicyUse, Question, Subject, Summary
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ def _shares(label: str, answers: Sequence[Mapping[str, Any]]) -> Chart:
             max(0.0, each["share_low"]),
             min(1.0, each["share_high"]),
             percent(each["share"]),
-            f"{percent(max(0.0, each['share_low']), 'down')} to {percent(min(1.0, each['share_high']), 'up')}",
+            f"{percent(max(0.0, each['share_low']))} to {percent(min(1.0, each['share_high']))}",
             whole(each["count"]),
         )
         for each in answers
@@ -111,7 +112,7 @@ def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...]) -> Chart:
 def _mean(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
     low, high = row["low"], row["high"]
     least, most = (*getattr(question.collection.mechanism.domain, "ends", ()), low, high)[:2]
-    shown = f"{number(low, ROUND_FLOOR)} to {number(high, ROUND_CEILING)}"
+    shown = f"{number(low)} to {number(high)}"
     bar = Bar("Mean", row["mean"], max(low, least), min(high, most), number(row["mean"]), shown)
     marks = tuple((least + part * (most - least) / 2, number(least + part * (most - least) / 2)) for part in range(3))
     yield Chart(question.text, ("Figure", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
@@ -147,6 +148,10 @@ def _margin_of_fakes(row: Mapping[str, Any]) -> Iterator[Note]:
     )
 
 
+_MOST_OPTIONS = 50
+"""The most answers that a list of options names."""
+
+
 # -- people and budget ---------------------------------------------------------------------------------------
 
 
@@ -157,7 +162,7 @@ def _asked(summary: Summary) -> Section:
         ("Organization", subject.organisation or "not stated"),
         ("Contact", Contact(subject.contact) if subject.contact else "not stated"),
         ("Purpose", subject.purpose or "not stated"),
-        *((_numbered("Question", at, len(subject.questions)), each.text) for at, each in _each(subject)),
+        *(row for at, each in _each(subject) for row in _question_rows(at, each, len(subject.questions))),
     ]
     if subject.asked < len(subject.questions):
         rows.append(("Choice", f"each person answers {subject.asked} of {len(subject.questions)}, chosen at random"))
@@ -170,6 +175,26 @@ def _asked(summary: Summary) -> Section:
 
 def _each(subject: Subject) -> Iterator[tuple[int, Question]]:
     return iter(enumerate(subject.questions, 1))
+
+
+def _question_rows(at: int, question: Question, of: int) -> Iterator[tuple[str, str]]:
+    yield _numbered("Question", at, of), question.text
+    options = _options(question.collection)
+    if options:
+        yield _numbered("Answers to question", at, of) if of > 1 else "Possible answers", options
+
+
+def _options(collection: Collection) -> str:
+    """Return the answers to choose from, or the range of numbers; empty if answers are not listed."""
+    domain = collection.mechanism.domain
+    if isinstance(domain, Interval):
+        return f"a number from {domain.lower:f} to {domain.upper:f}"
+    if not isinstance(domain, Categories) or not domain.listed:
+        return ""
+    if collection.categories is None:
+        return f"a whole number from 0 to {domain.size - 1}"
+    more = len(collection.categories) - _MOST_OPTIONS
+    return ", ".join(collection.categories[:_MOST_OPTIONS]) + (f" and {whole(more)} more" if more > 0 else "")
 
 
 def _numbered(word: str, at: int, of: int) -> str:
@@ -234,7 +259,10 @@ def _budget(summary: Summary) -> Section:
     if charges is None:
         blocks.append(Note("This page was made without a ledger, so it states no limit and no total.", True))
     elif not charges.accounts:
-        blocks.append(Note("The ledger has no charge for this survey, so no limit was checked.", True))
+        rows += [
+            (f"Planned limit for each account (policy {each.name})", _limits_text(each)) for each in charges.policies
+        ]
+        blocks.append(Note("The ledger has no charge for this survey, so no limit was checked.", bool(summary.files)))
     else:
         rows += list(_limits(charges))
         rows.append(("Used for this survey", f"at most ε = {loss(charges.largest)} by any one account"))
@@ -252,12 +280,16 @@ def _limits(charges: Charges) -> Iterator[tuple[str, str]]:
             if len(charges.policies) == 1
             else f"Limit for each account (policy {policy.name})"
         )
-        yield name, "; ".join(map(_limit_text, policy.limits)) or "none"
+        yield name, _limits_text(policy)
         if policy.raised is not None:
             yield (
                 "Limits raised since the first answer",
                 f"on {', '.join(policy.raised)}" if policy.raised else "never",
             )
+
+
+def _limits_text(policy: PolicyUse) -> str:
+    return "; ".join(map(_limit_text, policy.limits)) or "none"
 
 
 def _limit_text(limit: LimitUse) -> str:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from ..accounting.accountant import Accountant
-from ..errors import LedgerError
+from ..errors import LedgerError, UnknownName
 from ..guarantees.fixed_point import EPSILON_DIGITS, from_units
 from .public_attributes import count_combinations
 from .report_file import header_in, open_reports
@@ -58,6 +58,8 @@ class Subject:
     purpose: str = ""
     asked: int = 1
     """The number of questions that each person answers."""
+    policy: str = "default"
+    """The policy that the survey names, under which respondents will be charged."""
 
     @classmethod
     def of_collection(
@@ -78,6 +80,7 @@ class Subject:
                 survey.contact,
                 survey.purpose,
                 survey.ask,
+                survey.policy,
             )
         title = about.title or about.question or collection.name
         question = Question(about.question or title, collection, row)
@@ -126,7 +129,7 @@ class PolicyUse:
 
 @dataclass(frozen=True)
 class Charges:
-    """The charges of a survey in a ledger: accounts, reports, the days of the first and the last one.
+    """The charges of a survey in a ledger: accounts, reports, the days of the first and the last one, and policies.
 
     `largest` is the largest sum of ε that one account was charged for the survey, and `largest_total` that for
     everything; infinite where nothing bounds a charge. Sums are rounded up.
@@ -232,15 +235,18 @@ def summarize(
         invited,
         refused,
         uncharged,
-        charges=None if ledger is None else charges_of(ledger, subject.charged_as),
+        charges=None if ledger is None else charges_of(ledger, subject.charged_as, subject.policy),
         ledger=None if ledger is None else _state_of(ledger, verify),
         public=public,
         twins=tuple(twins),
     )
 
 
-def charges_of(ledger: BudgetClient, name: str) -> Charges:
-    """Return the charges of the collection or survey of that name, from the journal."""
+def charges_of(ledger: BudgetClient, name: str, planned: str = "default") -> Charges:
+    """Return the charges of the collection or survey of that name, from the journal.
+
+    Without a charge, its policies are the `planned` one, if the ledger has it.
+    """
     totals: defaultdict[tuple[int, int], float] = defaultdict(float)
     mine: defaultdict[tuple[int, int], float] = defaultdict(float)
     reports, days, policies = 0, list[str](), dict[str, None]()
@@ -263,8 +269,18 @@ def charges_of(ledger: BudgetClient, name: str) -> Charges:
         max(days, default=None),
         _largest(mine.values()),
         _largest(totals.values()),
-        tuple(_use_of(ledger, ledger.policy(policy), min(days)) for policy in sorted(policies)),
+        tuple(_use_of(ledger, ledger.policy(policy), min(days)) for policy in sorted(policies))
+        or _planned(ledger, planned),
     )
+
+
+def _planned(ledger: BudgetClient, name: str) -> tuple[PolicyUse, ...]:
+    """Return the limits of a policy without any use; empty if the ledger does not have it."""
+    try:
+        limits = ledger.policy(name).limits
+    except UnknownName:
+        return ()
+    return (PolicyUse(name, tuple(LimitUse(each.period, each.epsilon, each.delta, each.rule) for each in limits)),)
 
 
 def _units(epsilon: float | None, back: bool) -> float:

@@ -161,6 +161,24 @@ def test_report_before_the_first_answer_says_what_will_be_there(survey_line: Com
     text = " ".join(text for _, text in page.texts)
     assert "There are no answers yet. When they arrive, this page shows the share of each answer." in text
     assert "The ledger has no charge for this survey" in text
+    assert page.said("Possible answers") == "a number from 0 to 9"
+
+
+def test_report_before_the_first_answer_shows_options_and_limits(survey_line: CommandLine) -> None:
+    survey_line("policy", "set", "default", "--limit", "lifetime=9", "--limit", "week=2")
+    survey_line("collection", "add", "plan", "grr", "--epsilon", "1", "--categories", "red,green")
+    page = page_of(survey_line, name="plan")
+    assert page.said("Possible answers") == "red, green"
+    assert page.said("Planned limit for each account (policy default)") == "ε = 9 in all; ε = 2 a week"
+
+
+def test_report_intervals_are_those_of_estimate(survey_line: CommandLine) -> None:
+    table = survey_line("estimate", "mood", *files(survey_line), "--consistent").stdout
+    page = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
+    ends = re.findall(r"^\| (good|bad) \| [\d.]+ % \| ([\d.]+ %) to ([\d.]+ %)", page, re.MULTILINE)
+    assert len(ends) == 2
+    for answer, low, high in ends:
+        assert re.search(rf"^{answer} .* {re.escape(low)} +{re.escape(high)}", table, re.MULTILINE)
 
 
 def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine) -> None:
@@ -175,8 +193,7 @@ def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine)
     assert float(page.said("Mean")) == pytest.approx(row["mean"], abs=0.01)
     words = [text for _, text in page.texts]
     low, high = map(float, words[words.index("Mean") + 2].split(" to "))
-    assert low <= row["low"]
-    assert high >= row["high"]
+    assert (low, high) == pytest.approx((row["low"], row["high"]), rel=5e-4)
     assert "18 to 31" in words
 
 
