@@ -39,3 +39,32 @@ def test_report_of_public_column_names_it_and_its_smallest_group(regional: Comma
         assert "the smallest group has 3 reports." in page
         assert "The public column region: ε does not count what it reveals." in page
     assert "also these, without noise" in regional("report", "mood", "--markdown").stdout
+
+
+def odd_regions(folder: Path, *values: str) -> Path:
+    rows = "".join(f"u{user},good,{value}\n" for user, value in enumerate(values))
+    (folder / "odd.csv").write_text(f"user,mood,region\n{rows}")
+    return folder / "odd.csv"
+
+
+def test_randomize_of_public_values_that_differ_by_case_charges_no_user(
+    regional: CommandLine, tmp_path: Path
+) -> None:
+    said = regional.error("randomize", "mood", odd_regions(tmp_path, "South", "south", ""), *WORDS, tmp_path / "r")
+    assert "values of column region differ only by case or spaces: 'South', 'south'" in said
+    assert "column region has empty values" in said
+    assert "no user was charged" in said
+    assert regional.json("ledger", "stats")["users"] == 0
+    assert not (tmp_path / "r").exists()
+
+
+def test_randomize_ignore_case_joins_public_values(regional: CommandLine, tmp_path: Path) -> None:
+    table = odd_regions(tmp_path, "South", "south", "south ")
+    said = regional("randomize", "mood", table, *WORDS, tmp_path / "r", "--ignore-case").stderr
+    assert "1 combination; the smallest, South, has 3 people" in said
+
+
+def test_randomize_without_spend_warns_of_odd_public_values(regional: CommandLine, tmp_path: Path) -> None:
+    table = odd_regions(tmp_path, "South", "south")
+    said = regional("randomize", "mood", table, *WORDS[:-2], "--out", tmp_path / "r").stderr
+    assert "Warning: --public: values of column region differ only by case or spaces" in said
