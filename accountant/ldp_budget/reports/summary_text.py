@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..registry.collections import Collection
-    from .survey_summary import Charges, LimitUse, PolicyUse, Question, Subject, Summary
+    from .survey_summary import Charges, LedgerState, LimitUse, PolicyUse, Question, Subject, Summary
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -53,13 +53,13 @@ def _results(question: Question, summary: Summary) -> Section:
     if row is None:
         return Section("result", question.text, tuple(_without_answers(question, summary)))
     how = (
-        "The bar is the estimated share among all respondents. The line is its"
+        f"The bar is the estimated share among the {whole(row['reports'])} who answered. The line is its"
         if "answers" in row
         else "The line is the"
     )
     asked, people = row.get("asked", row["reports"]), row["reports"]
     of = (
-        f"{whole(asked)} of {whole(people)} respondents were asked this, chosen at random."
+        f"{whole(asked)} of the {whole(people)} who answered were asked this, chosen at random."
         if asked != people
         else f"{plural(people, 'answer')}."
     )
@@ -488,7 +488,7 @@ def _record(summary: Summary) -> Section:
     if ledger is not None:
         rows.append(("Ledger head", "no entry yet" if ledger.head is None else Code(ledger.head)))
         verified = {
-            True: f"passed: no problem in {plural(ledger.entries, 'entry', 'entries')}",
+            True: f"passed: no problem in {_entries(ledger)}",
             False: f"FAILED: {plural(len(ledger.problems), 'problem')}",
             None: "not run for this page",
         }
@@ -502,6 +502,18 @@ def _record(summary: Summary) -> Section:
         ("Made", f"{summary.made_at:%Y-%m-%d %H:%M} UTC, with ldp-budget {version('ldp-budget')}"),
     ]
     return Section("record", "Record", (Facts(tuple(rows)), *blocks))
+
+
+def _entries(ledger: LedgerState) -> str:
+    """Return the entries of a ledger by their kinds."""
+    others = ledger.entries - ledger.charges - ledger.policies
+    if others < 0 or not ledger.charges + ledger.policies:  # it grew while the page was made, or counts no kinds
+        return plural(ledger.entries, "entry", "entries")
+    policies = "1 policy" if ledger.policies == 1 else f"{whole(ledger.policies)} versions of policies"
+    parts = [plural(ledger.charges, "charge")]
+    parts += [policies] if ledger.policies else []
+    parts += [plural(others, "other entry", "other entries")] if others else []
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def sections(summary: Summary) -> list[Section]:
@@ -534,12 +546,14 @@ def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     of_invited = f"{_rate(summary)} of {whole(invited)} invited" if invited and _rate(summary) else "of respondents"
     guarantee = summary.subject.guarantee.describe()
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
-    sure = "no bound is promised" if epsilon is None else f"a guess of 50 % rises to at most {certainty(epsilon)}"
+    sure = "no bound is promised"
+    if epsilon is not None:
+        sure = f"ε says how much a response reveals: a guess of 50 % rises to at most {certainty(epsilon)}"
     sure += f", but for δ = {delta:g}" if delta else ""
     figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", at_most(epsilon), sure)]
     if summary.charges is not None and summary.charges.accounts:
         figures.append(("Largest total", at_most(summary.charges.largest_total), "of one account, all surveys"))
     if ledger is not None:
         said = {True: "passed", False: "FAILED", None: "not run"}[ledger.ok]
-        figures.append(("Ledger check", said, plural(ledger.entries, "entry", "entries")))
+        figures.append(("Ledger check", said, _entries(ledger)))
     return figures

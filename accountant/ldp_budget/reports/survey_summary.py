@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..accounting.accountant import Accountant
 from ..errors import LedgerError, UnknownName
 from ..guarantees.fixed_point import EPSILON_DIGITS, from_units
+from ..ledger.models import CHARGES, POLICY_SET, VOIDED
 from .public_attributes import count_combinations
 from .report_file import header_in, open_reports
 from .tables import opened
@@ -154,6 +155,9 @@ class LedgerState:
     problems: tuple[str, ...] = ()
     refused: int | None = None
     """The refused requests of all surveys that the ledger knows of; None if they are unknown here."""
+    charges: int = 0
+    policies: int = 0
+    """The numbers of entries that charge, and of those that set a policy."""
 
 
 @dataclass(frozen=True)
@@ -329,8 +333,10 @@ def _state_of(ledger: BudgetClient, verify: bool) -> LedgerState:
     if isinstance(ledger, Accountant):
         totals = ledger.ledger.overview().totals()
         refused = totals["refused"] + totals["refused_in_bulk"]
+    stats = ledger.stats()
+    kinds = stats.get("entries_by_kind", {})
+    counts = sum(kinds.get(each, 0) for each in CHARGES if each != VOIDED), kinds.get(POLICY_SET, 0)
     if verify:
         found = ledger.verify()
-        return LedgerState(found.head, found.entries, found.ok, found.problems, refused)
-    stats = ledger.stats()
-    return LedgerState(stats["head"], stats["entries"], None, (), refused)
+        return LedgerState(found.head, found.entries, found.ok, found.problems, refused, *counts)
+    return LedgerState(stats["head"], stats["entries"], None, (), refused, *counts)

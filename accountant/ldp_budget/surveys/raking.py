@@ -141,8 +141,8 @@ def _hint(name: str, categories: Mapping[str, float]) -> str:
     if alike:
         return f"The totals name {alike[0]!r}. Write {name!r} there, as in the reports."
     return (
-        f"Write a row with the value {name!r} and a total above 0. In the next round, leave these people out: remove their "
-        "rows from the table before you randomize it."
+        f"Write a row with the value {name!r} and a total above 0. To leave these people out of the next round, "
+        "remove their rows from the table before you randomize it."
     )
 
 

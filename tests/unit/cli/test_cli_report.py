@@ -96,7 +96,7 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
     assert page.said("Used in all") == "at most ε = 1 by any one account, all surveys added up"
     assert page.said("Largest total of one account, of the limit") == "ε = 1 of 4 (25.0 %)"
     assert page.said("Ledger head") == survey_line.json("ledger", "stats")["head"]
-    assert page.said("Verification").startswith("passed: no problem in")
+    assert page.said("Verification") == "passed: no problem in 80 charges and 1 policy"
     text = " ".join(text for _, text in page.texts)
     for part in (
         "Unit of privacy",
@@ -288,3 +288,11 @@ def test_report_out_is_private_and_never_replaced_without_overwrite(survey_line:
     assert "add --overwrite to replace it" in survey_line.error("report", "mood", *reports, "--out", reports[0])
     survey_line("report", "mood", *reports, "--out", out, "--no-verify", "--overwrite")
     assert "--out is missing" in survey_line.error("report", "mood", *reports, code=2)
+
+
+def test_report_header_cells_never_break_within_a_word(survey_line: CommandLine) -> None:
+    out = Path(survey_line.ledger).with_name("page.html")
+    survey_line("report", "mood", *files(survey_line), "--out", out, "--no-verify")
+    style = out.read_text(encoding="utf-8").split("</style>")[0]
+    assert "thead th { overflow-wrap: normal;" in style
+    assert re.search(r"[.]chart [{] break-inside: avoid; [}]", style.split("@media print")[1])

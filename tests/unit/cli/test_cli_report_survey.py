@@ -84,7 +84,7 @@ def test_survey_report_shows_each_question_and_who_asks(survey_line: CommandLine
     questions = ["How do you feel today?", "Do you smoke?", "How many hours did you sleep?"]
     assert titles == [*questions, *titles[3:]]
     for name in ("mood", "smoke", "sleep"):
-        assert f"{found[name]['asked']} of 300 respondents were asked this, chosen at random." in page
+        assert f"{found[name]['asked']} of the 300 who answered were asked this, chosen at random." in page
     for row in (*found["mood"]["answers"], *found["smoke"]["answers"]):
         assert f">{row['answer']}</th>" in page
         assert f">{100 * row['share']:.1f} %</td>" in page
