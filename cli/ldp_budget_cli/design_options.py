@@ -56,9 +56,18 @@ def check_public(public: Sequence[str], answers: Sequence[str], user_column: str
     return check_columns(public)
 
 
-def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]], reports: int) -> None:
-    """Print what public columns reveal, if there are `reports`: how small the smallest part of their crowd is."""
-    if not public or not counts or not reports:
+def combinations_in(out: str, collection: Collection) -> Counter[tuple[str, ...]]:
+    """Return the number of reports of each combination in a report file, which has no refused users."""
+    from ldp_budget.reports.public_attributes import count_combinations
+    from ldp_budget.reports.report_file import open_reports
+
+    with open_reports(out, collection) as reports:
+        return count_combinations(public for _, public in reports.attributed_blocks())
+
+
+def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None:
+    """Print what public columns reveal: the report's crowd is split, and how small its smallest part is."""
+    if not public or not counts:
         return
     combination, smallest = min(counts.items(), key=lambda item: (item[1], item[0]))
     verb = "travels" if len(public) == 1 else "travel"

@@ -17,7 +17,14 @@ from ldp_budget.reports.tables import shown_place
 
 from .answer_reader import AnswerReader, Reading
 from .app import check_local, collection_names, open_ledger, policy_names
-from .design_options import check_public, note_public, public_option, stop_on_public_values, warn_of_public_values
+from .design_options import (
+    check_public,
+    combinations_in,
+    note_public,
+    public_option,
+    stop_on_public_values,
+    warn_of_public_values,
+)
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import exact_users_option, find_collection
 from .output import charging, counted, json_option, next_step, print_json, strict_option
@@ -174,7 +181,8 @@ def randomize(
     answers.report(skipped_to)
     if not spend:
         warn_of_public_values(public, answers.combinations)
-    note_public(public, answers.combinations, released.reports)
+    refusing = bool(public) and released.refused > 0
+    note_public(public, combinations_in(out, found) if refusing else answers.combinations)
     if as_json:
         left_out = answers.left_out
         more = {"skipped": left_out.invalid, "skipped_reasons": dict(left_out.kinds)} if skip_invalid else {}

@@ -540,6 +540,10 @@ def warnings(summary: Summary) -> list[str]:
     return said
 
 
+def _loss_label(summary: Summary) -> str:
+    return "Loss of one response" + (", all answers together" if summary.subject.asked > 1 else "")
+
+
 def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     """Return the figures at the top: each a label, a number and a remark."""
     invited, ledger = summary.invited, summary.ledger
@@ -550,7 +554,7 @@ def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     if epsilon is not None:
         sure = f"ε says how much a response reveals: a guess of 50 % rises to at most {certainty(epsilon)}"
     sure += f", but for δ = {delta:g}" if delta else ""
-    figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", at_most(epsilon), sure)]
+    figures = [("Answers", whole(summary.answered), of_invited), (_loss_label(summary), at_most(epsilon), sure)]
     if summary.charges is not None and summary.charges.accounts:
         figures.append(("Largest total", at_most(summary.charges.largest_total), "of one account, all surveys"))
     if ledger is not None:

@@ -68,3 +68,11 @@ def test_randomize_without_spend_warns_of_odd_public_values(regional: CommandLin
     table = odd_regions(tmp_path, "South", "south")
     said = regional("randomize", "mood", table, *WORDS[:-2], "--out", tmp_path / "r").stderr
     assert "Warning: --public: values of column region differ only by case or spaces" in said
+
+
+def test_randomize_counts_the_smallest_group_without_refused_users(regional: CommandLine, tmp_path: Path) -> None:
+    first = odd_regions(tmp_path, "south", "south")
+    regional("randomize", "mood", first, *WORDS, tmp_path / "first")
+    said = regional("randomize", "mood", tmp_path / "rows.csv", *WORDS, tmp_path / "second").stderr
+    assert "the smallest, south, has 1 person" in said
+    assert "hides among 1 report" in said

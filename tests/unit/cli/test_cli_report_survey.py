@@ -132,3 +132,12 @@ def test_survey_report_says_program_randomizes_before_the_server_sees(survey_lin
     assert "Each answer is randomized before the server sees it." in page
     assert "The device" not in page
     assert "from ε = 0.61 on" not in page
+
+
+def test_survey_report_of_an_empty_file_says_that_no_person_answered(
+    survey_line: CommandLine, tmp_path: Path
+) -> None:
+    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
+    randomized(survey_line, "--ignore-case", "--skip-invalid", "--policy", "tiny")
+    page = survey_line("report", "health", tmp_path / "r", "--markdown").stdout
+    assert page.count("**No person answered: the report files hold no report.**") == 3
