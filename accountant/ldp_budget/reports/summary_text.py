@@ -345,16 +345,25 @@ _UNCHECKED = "not checked"
 
 def _protection(summary: Summary) -> Section:
     subject = summary.subject
-    ways = dict.fromkeys(_WAYS.get(each.collection.mechanism.name, _OTHER) for each in subject.questions)
     blocks: list[Block] = [
         Note("Each answer is randomized before the server sees it. Over many people the random parts cancel."),
-        *map(Note, ways),
+        *_ways(subject),
         *_how_much(subject),
     ]
     if len(subject.questions) > 1:
         blocks.append(_each_question(subject))
     terms = Note("These are the terms of NIST SP 800-226, a guideline for evaluating such promises:")
     return Section("protection", "How each answer is protected", (*blocks, terms, _terms(summary)))
+
+
+def _ways(subject: Subject) -> Iterator[Note]:
+    """Yield how the answers are randomized, with the numbers of the questions."""
+    numbers: dict[str, list[str]] = {}
+    for at, each in _each(subject):
+        numbers.setdefault(_WAYS.get(each.collection.mechanism.name, _OTHER), []).append(str(at))
+    for way, of in numbers.items():
+        which = "" if len(subject.questions) == 1 else f"Question{'s' if len(of) > 1 else ''} {', '.join(of)}: "
+        yield Note(which + way)
 
 
 def _how_much(subject: Subject) -> Iterator[Note]:
@@ -410,7 +419,10 @@ def _terms(summary: Summary) -> Facts:
         )
     return Facts(
         (
-            ("Method", ", ".join(dict.fromkeys(each.collection.mechanism.name for each in subject.questions))),
+            (
+                "Method, as the documentation names it",
+                ", ".join(dict.fromkeys(each.collection.mechanism.name for each in subject.questions)),
+            ),
             (
                 "Unit of privacy",
                 f"One response of one person to this survey{together}. The limits protect everything that one account sends. A "

@@ -130,6 +130,7 @@ def test_survey_report_shows_the_loss_and_the_check_of_each_question(
 def test_survey_report_says_program_randomizes_before_the_server_sees(survey_line: CommandLine) -> None:
     page = survey_line("report", "health", "--markdown").stdout
     assert "Each answer is randomized before the server sees it." in page
+    assert "\nQuestion 2: The program tosses a coin in secret" in page
     assert "The device" not in page
     assert "from ε = 0.61 on" not in page
 
