@@ -99,8 +99,9 @@ def _each_question(subject: Subject) -> Grid:
     rows = []
     for each in subject.questions:
         mechanism = each.collection.mechanism
-        epsilon = mechanism.guarantee.describe()["epsilon"]
-        sure = "no bound" if epsilon is None else certainty(epsilon)
+        found = mechanism.guarantee.describe()
+        epsilon, delta = found["epsilon"], found["delta"]
+        sure = "no bound" if epsilon is None else certainty(epsilon) + (f", but for δ = {delta:g}" if delta else "")
         rows.append((each.text, mechanism.name, loss(epsilon), sure, _CHECKS.get(checked_at(mechanism), _UNCHECKED)))
     return Grid(("Question alone", "Method", "ε at most", "A guess of 50 % rises to at most", "Check"), tuple(rows))
 
