@@ -15,7 +15,7 @@ import click
 
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import InvalidParameter, OutsideDomain
-from ldp_budget.reports.answer_texts import AnswerTexts
+from ldp_budget.reports.answer_texts import AnswerTexts, folded
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval
@@ -44,7 +44,8 @@ _ROWS = 20_000
 class Reading:
     """The reading options: the columns, the values that mean a missing answer, and the treatment of unusual rows.
 
-    `ignore_case` joins answers that differ only by case or spaces; `exact_users` takes no user that has to be trimmed.
+    `ignore_case` joins answers, and public values, that differ only by case or spaces; `exact_users` takes no
+    user that has to be trimmed.
     """
 
     column: str
@@ -120,6 +121,7 @@ class AnswerReader:
             self.answers.spellings = Repeats()
         self._any_row = False
         self._public_places: list[int] = []
+        self._spellings: list[dict[str, str]] = [{} for _ in how.public]
         self._seen: set[str] = set()
 
     def batches(self) -> Iterator[Batch]:
@@ -175,7 +177,15 @@ class AnswerReader:
 
     def _public(self, rows: Iterable[Sequence[str]]) -> PublicAttributes | None:
         """Return the public attributes of rows; None without public columns."""
-        return PublicAttributes.of(self._how.public, rows) if self._how.public else None
+        if not self._how.public:
+            return None
+        if self._how.ignore_case:
+            rows = ([self._first_spelling(place, cell) for place, cell in enumerate(row)] for row in rows)
+        return PublicAttributes.of(self._how.public, rows)
+
+    def _first_spelling(self, place: int, cell: str) -> str:
+        """Return the first value of a public column that differs from a cell by case or spaces at most."""
+        return self._spellings[place].setdefault(folded(cell), cell)
 
     # -- row by row ------------------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from ldp_budget.reports.answer_texts import folded
+
 from .output import JSON, LINES, counted, options, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ldp_budget.registry.collections import Collection
+    from ldp_budget.reports.public_attributes import PublicAttributes
     from ldp_budget.surveys.survey_estimates import DesignOptions
 
 _KEY = "ldp_budget.design"
@@ -53,6 +56,15 @@ def check_public(public: Sequence[str], answers: Sequence[str], user_column: str
     return check_columns(public)
 
 
+def combinations_in(out: str, collection: Collection) -> Counter[tuple[str, ...]]:
+    """Return the number of reports of each combination in a report file, which has no refused users."""
+    from ldp_budget.reports.public_attributes import count_combinations
+    from ldp_budget.reports.report_file import open_reports
+
+    with open_reports(out, collection) as reports:
+        return count_combinations(public for _, public in reports.attributed_blocks())
+
+
 def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None:
     """Print what public columns reveal: the report's crowd is split, and how small its smallest part is."""
     if not public or not counts:
@@ -70,6 +82,43 @@ def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None
             "it. Join rare values, or leave a column out",
             err=True,
         )
+
+
+def stop_on_public_values(public: PublicAttributes | None) -> None:
+    """Raise a click error for public values that split groups by mistake, before a user is charged."""
+    found = [] if public is None else _odd_values(public.names, public.combinations)
+    if found:
+        raise click.ClickException(
+            f"--public: {'; '.join(found)}. Nothing was written and no user was charged. {_REPAIR}"
+        )
+
+
+def warn_of_public_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> None:
+    """Print a warning for public values that split groups by mistake."""
+    for each in _odd_values(names, combinations):
+        click.echo(f"Warning: --public: {each}. {_REPAIR}", err=True)
+
+
+_REPAIR = "Correct the column. --ignore-case joins values that differ only by case or spaces, and an empty value needs a name"
+_MOST_NAMED = 5
+
+
+def _odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return a text for each column with empty values, and for values that differ only by case or spaces."""
+    found = []
+    for name, values in zip(names, zip(*combinations, strict=True), strict=False):
+        if "" in values:
+            found.append(f"column {name} has empty values")
+        alike: dict[str, set[str]] = {}
+        for value in values:
+            alike.setdefault(folded(value), set()).add(value)
+        several = sorted(", ".join(map(repr, sorted(each))) for each in alike.values() if len(each) > 1)
+        if several:
+            more = f" and {len(several) - _MOST_NAMED} more" if len(several) > _MOST_NAMED else ""
+            found.append(
+                f"values of column {name} differ only by case or spaces: {'; '.join(several[:_MOST_NAMED])}{more}"
+            )
+    return found
 
 
 # -- estimate --------------------------------------------------------------------------------------------------------

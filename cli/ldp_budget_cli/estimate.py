@@ -371,19 +371,24 @@ def _note_rounds(collection: Collection, row: dict[str, Any], files: int) -> Non
 
 def _warn_of_twins(files: tuple[str, ...], so: str) -> None:
     """Warn if two of the files have the same content: the estimate is then less certain than its figures say."""
+    for first, second in twins(files):
+        click.echo(f"Warning: {first} and {second} have the same content; {so}", err=True)
+
+
+def twins(files: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs of files with the same content: each file with the first one that has its content."""
     seen: dict[bytes, str] = {}
+    pairs = []
     for path in _same_size(files):
         with open(path, "rb") as file:
             content = hashlib.file_digest(file, "sha256").digest()
         if content in seen:
-            click.echo(
-                f"Warning: {seen[content]} and {path} have the same content; {so}",
-                err=True,
-            )
+            pairs.append((seen[content], path))
         seen.setdefault(content, path)
+    return pairs
 
 
-def _same_size(files: tuple[str, ...]) -> list[str]:
+def _same_size(files: Sequence[str]) -> list[str]:
     """Return the ordinary files that have the size of another one."""
     sizes = {path: os.path.getsize(path) for path in files if os.path.isfile(path)}
     often = Counter(sizes[path] for path in files if path in sizes)

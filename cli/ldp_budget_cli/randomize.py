@@ -17,7 +17,14 @@ from ldp_budget.reports.tables import shown_place
 
 from .answer_reader import AnswerReader, Reading
 from .app import check_local, collection_names, open_ledger, policy_names
-from .design_options import check_public, note_public, public_option
+from .design_options import (
+    check_public,
+    combinations_in,
+    note_public,
+    public_option,
+    stop_on_public_values,
+    warn_of_public_values,
+)
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import exact_users_option, find_collection
 from .output import charging, counted, json_option, next_step, print_json, strict_option
@@ -58,7 +65,9 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
 @click.option(
     "--missing", multiple=True, metavar="VALUE", help="Leave out rows with VALUE as the answer. Repeatable."
 )
-@click.option("--ignore-case", is_flag=True, help="Join answers that differ only by case or by spaces between words.")
+@click.option(
+    "--ignore-case", is_flag=True, help="Join answers, and public values, that differ only by case or spaces."
+)
 @click.option("--clip", is_flag=True, help="Replace a number outside the range by the nearest end.")
 @click.option("--skip-invalid", is_flag=True, help="Leave out invalid rows, count them, and write the reasons.")
 @click.option(
@@ -170,7 +179,10 @@ def randomize(
         )
     answers = reader.answers
     answers.report(skipped_to)
-    note_public(public, answers.combinations)
+    if not spend:
+        warn_of_public_values(public, answers.combinations)
+    refusing = bool(public) and released.refused > 0
+    note_public(public, combinations_in(out, found) if refusing else answers.combinations)
     if as_json:
         left_out = answers.left_out
         more = {"skipped": left_out.invalid, "skipped_reasons": dict(left_out.kinds)} if skip_invalid else {}
@@ -330,6 +342,7 @@ def _charged(
     secrets = None if given[0][1] is None else [secret for _, some in given for secret in some or ()]
     public = PublicAttributes.joined([batch.public for batch, _ in given if batch.public is not None])
     del given
+    stop_on_public_values(public)
     ledger = open_ledger(ctx)
     warn_of_repeats(users)
     reached = 0

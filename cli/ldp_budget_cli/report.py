@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,14 @@ from ldp_budget.reports.estimation import (
     check_countable,
     chosen_rows,
     counts_answers,
-    estimate_files,
+    estimate_if_any,
     estimate_row,
     made_consistent,
     survey_row,
 )
 
 from .app import collection_names, open_ledger
-from .estimate import answers_to_count, top_option
+from .estimate import answers_to_count, top_option, twins
 from .inputs import find_collection
 from .output import counted
 from .survey_estimate import check_options
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.reports.survey_summary import Subject
+    from ldp_budget.reports.survey_summary import Subject, Summary
 
 
 @click.command()
@@ -76,7 +77,7 @@ def report(
       ldp-budget report mood mood.reports --invited 500 --out mood.html
     """
     from ldp_budget.reports.summary_page import html_page, markdown_page
-    from ldp_budget.reports.survey_summary import summarize
+    from ldp_budget.reports.survey_summary import public_columns, summarize
 
     if out is None and not markdown:
         raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --markdown.")
@@ -87,9 +88,9 @@ def report(
     def on_charges(charged: int, uncharged: int) -> None:
         charges.update(charged=charged, uncharged=uncharged)
 
+    collection = find_collection(ctx, name)
     subject = _subject(
-        ctx,
-        name,
+        collection,
         files,
         organisation=organisation,
         candidates=candidates,
@@ -108,27 +109,60 @@ def report(
         uncharged=charges["uncharged"],
         ledger=ledger,
         verify=not no_verify,
+        public=public_columns(files, collection),
+        twins=_twin_sentences(files),
     )
+    _check_invited(invited, summary)
     page = markdown_page(summary) if markdown else html_page(summary)
+    for said in summary.twins:
+        click.echo(f"Warning: {said}", err=True)
     if out is None:
         click.echo(page)
-        return
-    _write(out, page)
-    click.echo(f"Page about {counted(summary.answered, 'answer')} written to {out}", err=True)
+    else:
+        _write(out, page)
+        click.echo(f"Page about {counted(summary.answered, 'answer')} written to {out}", err=True)
+    if summary.ledger is not None and summary.ledger.ok is False:
+        problems = counted(len(summary.ledger.problems), "problem")
+        click.echo(
+            f"Warning: the ledger failed its check: {problems}. Do not rely on this report. To list the problems, run: "
+            "ldp-budget ledger verify",
+            err=True,
+        )
+        sys.exit(1)
 
 
-def _subject(ctx: click.Context, name: str, files: Sequence[str], *, organisation: str, **how: Any) -> Subject:
-    """Return the survey of that name with its estimates."""
+def _twin_sentences(files: Sequence[str]) -> list[str]:
+    return [
+        f"{os.path.basename(first)} and {os.path.basename(second)} have the same content; reports that count twice make "
+        "the standard errors too small"
+        for first, second in twins(files)
+    ]
+
+
+def _check_invited(invited: int | None, summary: Summary) -> None:
+    """Raise a click error if more people answered than were invited."""
+    from ldp_budget.reports.summary_text import people_who_answered
+
+    people = people_who_answered(summary)
+    # Without a ledger, the reports of several files may be of the same people.
+    known = len(summary.files) == 1 or (summary.charges is not None and summary.charges.accounts > 0)
+    if invited is not None and known and invited < people:
+        raise click.UsageError(
+            f"--invited must be at least the number of those who answered: {people}. Got {invited}. Nothing was written."
+        )
+
+
+def _subject(collection: Collection, files: Sequence[str], *, organisation: str, **how: Any) -> Subject:
+    """Return the survey with its estimates."""
     from ldp_budget.reports.survey_summary import Subject
 
-    collection = find_collection(ctx, name)
     return Subject.of_collection(collection, _row(collection, files, **how), organisation=organisation)
 
 
 def _row(
     collection: Collection, files: Sequence[str], *, candidates: str | None, most: int | None, **how: Any
 ) -> dict[str, Any] | None:
-    """Return the object of `estimate --json`, with consistent counts of the chosen answers; None without files."""
+    """Return the object of `estimate --json`, with consistent counts of the chosen answers; None without a report."""
     if not files:
         return None
     if collection.survey is not None:
@@ -137,7 +171,9 @@ def _row(
     else:
         names = None if candidates is None else answers_to_count(collection, candidates)
         check_countable(collection, names, most)
-    result = estimate_files(collection, files, names, most=most, **how)
+    result = estimate_if_any(collection, files, names, most=most, **how)
+    if result is None:
+        return None
     if collection.survey is not None:
         return survey_row(collection, result, consistent=True)
     if counts_answers(collection):

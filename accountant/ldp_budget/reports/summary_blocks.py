@@ -1,6 +1,6 @@
 """Parts of the page of a survey: texts, facts, tables and bars without markup, and numbers as they show them.
 
-Privacy losses are rounded up, and the ends of intervals outward.
+Privacy losses are rounded up, and the ends of intervals to the nearest, as `estimate` does.
 """
 
 from __future__ import annotations
@@ -101,7 +101,10 @@ def whole(number: float) -> str:
 def percent(share: float, toward: str = "") -> str:
     """Return a share in percent with one decimal, rounded `up`, `down` or to the nearest."""
     tenths = 1000 * share
-    step = {"up": math.ceil(tenths - 1e-9), "down": math.floor(tenths + 1e-9)}.get(toward, round(tenths))
+    if toward not in ("up", "down"):
+        shown = f"{100 * share:.1f}"  # as `estimate` rounds
+        return f"{'0.0' if shown == '-0.0' else shown} %"
+    step = math.ceil(tenths - 1e-9) if toward == "up" else math.floor(tenths + 1e-9)
     return f"{step / 10:.1f} %"
 
 

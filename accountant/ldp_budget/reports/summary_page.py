@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
 from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Meter, Note
-from .summary_text import key_figures, sections
+from .summary_text import key_figures, sections, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +32,11 @@ def html_page(summary: Summary) -> str:
         f"<div><dt>{escape(label)}</dt><dd class=number>{escape(number)}</dd><dd>{escape(remark)}</dd></div>"
         for label, number, remark in key_figures(summary)
     )
-    sandbox = any(each.collection.sandbox for each in subject.questions)
     return _template().substitute(
         title=escape(subject.title),
         asked_by=escape(subject.organisation),
         purpose=escape(subject.purpose),
-        sandbox='<p class="note warning">Made from a sandbox: nothing here counts.</p>' if sandbox else "",
+        warnings="\n".join(f'<p class="note warning">{escape(said)}</p>' for said in warnings(summary)),
         figures=figures,
         sections="\n".join(map(_html_section, range(1, 1000), sections(summary))),
     )
@@ -161,8 +160,7 @@ def markdown_page(summary: Summary) -> str:
     subject = summary.subject
     lines = [f"# {_plain(subject.title)}", ""]
     lines += [text for said in (subject.organisation, subject.purpose) if said for text in (_plain(said), "")]
-    if any(each.collection.sandbox for each in subject.questions):
-        lines += ["**Made from a sandbox: nothing here counts.**", ""]
+    lines += [text for said in warnings(summary) for text in (f"**{_plain(said)}**", "")]
     for section in sections(summary):
         lines += [f"## {_plain(section.title)}", ""]
         for block in section.blocks:

@@ -1,19 +1,12 @@
-"""The facts of a survey in plain words: the sections of its page, without any markup.
-
-After NIST SP 800-226, the page states the unit of privacy, the trust model, the meaning of ε, what the server sees, and
-what is not covered.
-"""
+"""The facts of a survey in plain words: the sections of its page, without any markup."""
 
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from ..guarantees.guarantees import AUDITED, EXACT
-from ..registry.certification import checked_at
-from ..registry.public_definition import guarantee_in_words
+from ..sdk.domain import Categories, Interval
 from .summary_blocks import (
     Bar,
     Block,
@@ -34,11 +27,13 @@ from .summary_blocks import (
     plural,
     whole,
 )
+from .summary_protection import protection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .survey_summary import Charges, LimitUse, Question, Subject, Summary
+    from ..registry.collections import Collection
+    from .survey_summary import Charges, LedgerState, LimitUse, PolicyUse, Question, Subject, Summary
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -46,20 +41,19 @@ if TYPE_CHECKING:
 _ENDS = (0.05, 0.1, 0.2, 0.25, 0.5, 0.75, 1.0)
 
 
-def _results(question: Question) -> Section:
+def _results(question: Question, summary: Summary) -> Section:
     """Return the estimates of a question as bars, or the reason why there are none."""
     row = question.row
     if row is None:
-        said = "There are no answers yet. When they arrive, this page shows the share of each answer."
-        return Section("result", question.text, (Note(said),))
+        return Section("result", question.text, tuple(_without_answers(question, summary)))
     how = (
-        "The bar is the estimated share among all respondents. The line is its"
+        f"The bar is the estimated share among the {whole(row['reports'])} who answered. The line is its"
         if "answers" in row
         else "The line is the"
     )
     asked, people = row.get("asked", row["reports"]), row["reports"]
     of = (
-        f"{whole(asked)} of {whole(people)} respondents were asked this, chosen at random."
+        f"{whole(asked)} of the {whole(people)} who answered were asked this, chosen at random."
         if asked != people
         else f"{plural(people, 'answer')}."
     )
@@ -76,6 +70,15 @@ def _results(question: Question) -> Section:
     return Section("result", question.text, tuple(blocks))
 
 
+def _without_answers(question: Question, summary: Summary) -> Iterator[Block]:
+    if summary.answered:
+        yield Note("This question has no answers: the people who answered were asked others.")
+    elif summary.files:
+        yield Note("No person answered: the report files hold no report.", True)
+    else:
+        yield Note("There are no answers yet. When they arrive, this page shows the share of each answer.")
+
+
 def _shares(label: str, answers: Sequence[Mapping[str, Any]]) -> Chart:
     bars = tuple(
         Bar(
@@ -84,7 +87,7 @@ def _shares(label: str, answers: Sequence[Mapping[str, Any]]) -> Chart:
             max(0.0, each["share_low"]),
             min(1.0, each["share_high"]),
             percent(each["share"]),
-            f"{percent(max(0.0, each['share_low']), 'down')} to {percent(min(1.0, each['share_high']), 'up')}",
+            f"{percent(max(0.0, each['share_low']))} to {percent(min(1.0, each['share_high']))}",
             whole(each["count"]),
         )
         for each in answers
@@ -103,7 +106,7 @@ def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...]) -> Chart:
 def _mean(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
     low, high = row["low"], row["high"]
     least, most = (*getattr(question.collection.mechanism.domain, "ends", ()), low, high)[:2]
-    shown = f"{number(low, ROUND_FLOOR)} to {number(high, ROUND_CEILING)}"
+    shown = f"{number(low)} to {number(high)}"
     bar = Bar("Mean", row["mean"], max(low, least), min(high, most), number(row["mean"]), shown)
     marks = tuple((least + part * (most - least) / 2, number(least + part * (most - least) / 2)) for part in range(3))
     yield Chart(question.text, ("Figure", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
@@ -139,6 +142,10 @@ def _margin_of_fakes(row: Mapping[str, Any]) -> Iterator[Note]:
     )
 
 
+_MOST_OPTIONS = 50
+"""The most answers that a list of options names."""
+
+
 # -- people and budget ---------------------------------------------------------------------------------------
 
 
@@ -149,7 +156,7 @@ def _asked(summary: Summary) -> Section:
         ("Organization", subject.organisation or "not stated"),
         ("Contact", Contact(subject.contact) if subject.contact else "not stated"),
         ("Purpose", subject.purpose or "not stated"),
-        *((_numbered("Question", at, len(subject.questions)), each.text) for at, each in _each(subject)),
+        *(row for at, each in _each(subject) for row in _question_rows(at, each, len(subject.questions))),
     ]
     if subject.asked < len(subject.questions):
         rows.append(("Choice", f"each person answers {subject.asked} of {len(subject.questions)}, chosen at random"))
@@ -164,6 +171,26 @@ def _each(subject: Subject) -> Iterator[tuple[int, Question]]:
     return iter(enumerate(subject.questions, 1))
 
 
+def _question_rows(at: int, question: Question, of: int) -> Iterator[tuple[str, str]]:
+    yield _numbered("Question", at, of), question.text
+    options = _options(question.collection)
+    if options:
+        yield _numbered("Answers to question", at, of) if of > 1 else "Possible answers", options
+
+
+def _options(collection: Collection) -> str:
+    """Return the answers to choose from, or the range of numbers; empty if answers are not listed."""
+    domain = collection.mechanism.domain
+    if isinstance(domain, Interval):
+        return f"a number from {domain.lower:f} to {domain.upper:f}"
+    if not isinstance(domain, Categories) or not domain.listed:
+        return ""
+    if collection.categories is None:
+        return f"a whole number from 0 to {domain.size - 1}"
+    more = len(collection.categories) - _MOST_OPTIONS
+    return ", ".join(collection.categories[:_MOST_OPTIONS]) + (f" and {whole(more)} more" if more > 0 else "")
+
+
 def _numbered(word: str, at: int, of: int) -> str:
     return word if of == 1 else f"{word} {at}"
 
@@ -172,7 +199,7 @@ def _participation(summary: Summary) -> Section:
     invited, answered = summary.invited, summary.answered
     rows = [
         ("Invited", "not stated" if invited is None else plural(invited, "person", "people")),
-        ("Answered", _answered(summary) + (f" ({_rate(summary)} of the invited)" if invited else "")),
+        ("Answered", _answered(summary) + (f" ({_rate(summary)} of the invited)" if _rate(summary) else "")),
         ("Refused by the privacy budget", _refused(summary)),
     ]
     charges, blocks = summary.charges, list[Block]()
@@ -192,19 +219,20 @@ def _participation(summary: Summary) -> Section:
     return Section("participation", "Who answered", (Facts(tuple(rows)), *blocks))
 
 
-def _people(summary: Summary) -> int:
+def people_who_answered(summary: Summary) -> int:
     """Return how many people answered at most: each account counts once, although it may have sent several reports."""
     charges = summary.charges
     return min(summary.answered, charges.accounts) if charges and charges.accounts else summary.answered
 
 
 def _answered(summary: Summary) -> str:
-    reports, people = summary.answered, _people(summary)
+    reports, people = summary.answered, people_who_answered(summary)
     return whole(reports) if people == reports else f"{plural(reports, 'report')} of {plural(people, 'account')}"
 
 
 def _rate(summary: Summary) -> str:
-    return percent(_people(summary) / summary.invited) if summary.invited else ""
+    invited, people = summary.invited, people_who_answered(summary)
+    return percent(people / invited) if invited and people <= invited else ""
 
 
 def _refused(summary: Summary) -> str:
@@ -225,7 +253,10 @@ def _budget(summary: Summary) -> Section:
     if charges is None:
         blocks.append(Note("This page was made without a ledger, so it states no limit and no total.", True))
     elif not charges.accounts:
-        blocks.append(Note("The ledger has no charge for this survey, so no limit was checked.", True))
+        rows += [
+            (f"Planned limit for each account (policy {each.name})", _limits_text(each)) for each in charges.policies
+        ]
+        blocks.append(Note("The ledger has no charge for this survey, so no limit was checked.", bool(summary.files)))
     else:
         rows += list(_limits(charges))
         rows.append(("Used for this survey", f"at most ε = {loss(charges.largest)} by any one account"))
@@ -243,12 +274,16 @@ def _limits(charges: Charges) -> Iterator[tuple[str, str]]:
             if len(charges.policies) == 1
             else f"Limit for each account (policy {policy.name})"
         )
-        yield name, "; ".join(map(_limit_text, policy.limits)) or "none"
+        yield name, _limits_text(policy)
         if policy.raised is not None:
             yield (
                 "Limits raised since the first answer",
                 f"on {', '.join(policy.raised)}" if policy.raised else "never",
             )
+
+
+def _limits_text(policy: PolicyUse) -> str:
+    return "; ".join(map(_limit_text, policy.limits)) or "none"
 
 
 def _limit_text(limit: LimitUse) -> str:
@@ -267,92 +302,7 @@ def _meters(charges: Charges) -> Iterator[Meter]:
                 yield Meter("Largest total of one account, of the limit", used, shown)
 
 
-# -- what is guaranteed --------------------------------------------------------------------------------------
-
-_NOISE = "The device adds random noise to the number, and sends only the noisy number."
-_BITS = (
-    "The device makes a list with one yes or no for each answer, flips each at random, and sends the flipped list."
-)
-_HASH = "The device replaces the answer by a short code, changes the code at random, and sends only the changed code."
-_SET = "The device draws a random set of answers, which holds the true answer only a little more often than others."
-_WAYS = {
-    **dict.fromkeys(("laplace", "gaussian", "staircase", "bounded-laplace", "bounded-staircase"), _NOISE),
-    **dict.fromkeys(("unary-encoding", "sue", "oue", "d-bit-flip"), _BITS),
-    **dict.fromkeys(("cms", "hcms", "loloha", "heavy-hitters", "rappor"), _HASH),
-    **dict.fromkeys(("subset-selection", "pgr"), _SET),
-    **dict.fromkeys(
-        ("random-substitution", "matrix-substitution"),
-        "The device draws at random: it sends the true answer, or another one in its place.",
-    ),
-    "randomized-response": "The device tosses a coin in secret: it sends the true answer, or a random yes or no.",
-    "one-bit-mean": "The device turns the number into one random bit, and sends only that bit.",
-    "hybrid": "The device draws a random number, whose average over many people is the true one, and sends only that.",
-    "square-wave": "The device draws a random number, more often near the true one than far from it, and sends only that.",
-}
-_MUCH = 2.944
-"""From this ε on, an observer of a report can be 95 % sure: ln 19, rounded down."""
-_OTHER = "The device changes the answer at random, and sends only the changed answer."
-
-_CHECKS = {
-    EXACT: "This guarantee was computed exactly from the probabilities with which the program draws.",
-    AUDITED: "This guarantee passed a statistical audit; it was not proved for these settings.",
-}
-
-
-def _protection(summary: Summary) -> Section:
-    subject = summary.subject
-    mechanisms = list(
-        {each.collection.mechanism.name: each.collection.mechanism for each in subject.questions}.values()
-    )
-    blocks: list[Block] = [Note(way) for way in dict.fromkeys(_WAYS.get(each.name, _OTHER) for each in mechanisms)]
-    blocks.append(Note("Over many people the random parts cancel, because their probabilities are known."))
-    epsilon = subject.guarantee.describe()["epsilon"]
-    organization = subject.organisation or "the organization"
-    words = guarantee_in_words(subject.guarantee)["words"]
-    if epsilon is not None:
-        words += (
-            f" An observer who thought two answers equally likely can be at most {certainty(epsilon)} sure of one of "
-            "them after seeing the report."
-        )
-    together = ", all its questions together" if len(subject.questions) > 1 else ""
-    if epsilon is None:
-        blocks.append(Note("Nothing bounds how much one response reveals.", True))
-    elif epsilon >= _MUCH:
-        said = f"One response reveals much: an observer can be up to {certainty(epsilon)} sure of an answer."
-        blocks.append(Note(said, True))
-    checks = " ".join(
-        dict.fromkeys(_CHECKS.get(checked_at(each), "This guarantee was not checked.") for each in mechanisms)
-    )
-    facts = Facts(
-        (
-            ("Method", "; ".join(f"{each.name}: {each.summary}" for each in mechanisms)),
-            (
-                "Unit of privacy",
-                f"One response of one person to this survey{together}. The limits protect everything that one account sends. A "
-                "person with two accounts has two budgets.",
-            ),
-            (
-                "Trust model",
-                "Local: an answer is randomized before it leaves the respondent's device. The respondent need not trust "
-                f"{organization}, the server or the network with the answer, but must trust the program that "
-                f"randomizes. If {organization} randomized a file of true answers, it has seen them; the guarantee then "
-                "holds against all who see only the reports.",
-            ),
-            ("Meaning of ε", words),
-            (
-                "What the server sees",
-                "The randomized report, the account that is charged (stored as a keyed hash), the time, and the charge.",
-            ),
-            (
-                "Not covered",
-                "That a person took part, and when. Network addresses. What the results say about a group to which a "
-                "person belongs. Copies of true answers elsewhere. Respondents who do not tell the truth.",
-            ),
-            ("How it was checked", checks),
-        )
-    )
-    terms = Note("These are the terms of NIST SP 800-226, a guideline for evaluating such promises:")
-    return Section("protection", "How each answer is protected", (*blocks, terms, facts))
+# -- promises and record ------------------------------------------------------------------------------------
 
 
 def _promises(summary: Summary) -> Section:
@@ -382,7 +332,7 @@ def _record(summary: Summary) -> Section:
     if ledger is not None:
         rows.append(("Ledger head", "no entry yet" if ledger.head is None else Code(ledger.head)))
         verified = {
-            True: f"passed: no problem in {plural(ledger.entries, 'entry', 'entries')}",
+            True: f"passed: no problem in {_entries(ledger)}",
             False: f"FAILED: {plural(len(ledger.problems), 'problem')}",
             None: "not run for this page",
         }
@@ -398,31 +348,60 @@ def _record(summary: Summary) -> Section:
     return Section("record", "Record", (Facts(tuple(rows)), *blocks))
 
 
+def _entries(ledger: LedgerState) -> str:
+    """Return the entries of a ledger by their kinds."""
+    others = ledger.entries - ledger.charges - ledger.policies
+    if others < 0 or not ledger.charges + ledger.policies:  # it grew while the page was made, or counts no kinds
+        return plural(ledger.entries, "entry", "entries")
+    policies = "1 policy" if ledger.policies == 1 else f"{whole(ledger.policies)} versions of policies"
+    parts = [plural(ledger.charges, "charge")]
+    parts += [policies] if ledger.policies else []
+    parts += [plural(others, "other entry", "other entries")] if others else []
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
 def sections(summary: Summary) -> list[Section]:
     """Return the parts of the page, in order: the results first."""
     return [
-        *map(_results, summary.subject.questions),
+        *(_results(each, summary) for each in summary.subject.questions),
         _asked(summary),
         _participation(summary),
         _budget(summary),
-        _protection(summary),
+        protection(summary),
         _promises(summary),
         _record(summary),
     ]
 
 
+def warnings(summary: Summary) -> list[str]:
+    """Return the sentences at the top of the page that change how it must be read."""
+    said = []
+    if summary.ledger is not None and summary.ledger.ok is False:
+        said.append("Do not rely on this report: the ledger failed its check.")
+    said += [f"{each}." for each in summary.twins]
+    if any(each.collection.sandbox for each in summary.subject.questions):
+        said.append("Made from a sandbox: nothing here counts.")
+    return said
+
+
+def _loss_label(summary: Summary) -> str:
+    return "Loss of one response" + (", all answers together" if summary.subject.asked > 1 else "")
+
+
 def key_figures(summary: Summary) -> list[tuple[str, str, str]]:
     """Return the figures at the top: each a label, a number and a remark."""
     invited, ledger = summary.invited, summary.ledger
-    of_invited = f"{_rate(summary)} of {whole(invited)} invited" if invited else "of respondents"
+    of_invited = f"{_rate(summary)} of {whole(invited)} invited" if invited and _rate(summary) else "of respondents"
     guarantee = summary.subject.guarantee.describe()
     epsilon, delta = guarantee["epsilon"], guarantee["delta"]
-    sure = "no bound is promised" if epsilon is None else f"a guess of 50 % rises to at most {certainty(epsilon)}"
+    sure = "no bound is promised"
+    if epsilon is not None:
+        sure = f"ε says how much a response reveals: a guess of 50 % rises to at most {certainty(epsilon)}"
     sure += f", but for δ = {delta:g}" if delta else ""
-    figures = [("Answers", whole(summary.answered), of_invited), ("Loss of one response", at_most(epsilon), sure)]
+    figures = [("Answers", whole(summary.answered), of_invited), (_loss_label(summary), at_most(epsilon), sure)]
     if summary.charges is not None and summary.charges.accounts:
         figures.append(("Largest total", at_most(summary.charges.largest_total), "of one account, all surveys"))
     if ledger is not None:
         said = {True: "passed", False: "FAILED", None: "not run"}[ledger.ok]
-        figures.append(("Ledger check", said, plural(ledger.entries, "entry", "entries")))
+        figures.append(("Ledger check", said, _entries(ledger)))
     return figures

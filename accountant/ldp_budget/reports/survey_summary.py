@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from ..accounting.accountant import Accountant
-from ..errors import LedgerError
+from ..errors import LedgerError, UnknownName
 from ..guarantees.fixed_point import EPSILON_DIGITS, from_units
+from ..ledger.models import CHARGES, POLICY_SET, VOIDED
+from .public_attributes import count_combinations
+from .report_file import header_in, open_reports
+from .tables import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,6 +59,8 @@ class Subject:
     purpose: str = ""
     asked: int = 1
     """The number of questions that each person answers."""
+    policy: str = "default"
+    """The policy that the survey names, under which respondents will be charged."""
 
     @classmethod
     def of_collection(
@@ -75,6 +81,7 @@ class Subject:
                 survey.contact,
                 survey.purpose,
                 survey.ask,
+                survey.policy,
             )
         title = about.title or about.question or collection.name
         question = Question(about.question or title, collection, row)
@@ -123,7 +130,7 @@ class PolicyUse:
 
 @dataclass(frozen=True)
 class Charges:
-    """The charges of a survey in a ledger: accounts, reports, the days of the first and the last one.
+    """The charges of a survey in a ledger: accounts, reports, the days of the first and the last one, and policies.
 
     `largest` is the largest sum of ε that one account was charged for the survey, and `largest_total` that for
     everything; infinite where nothing bounds a charge. Sums are rounded up.
@@ -148,6 +155,43 @@ class LedgerState:
     problems: tuple[str, ...] = ()
     refused: int | None = None
     """The refused requests of all surveys that the ledger knows of; None if they are unknown here."""
+    charges: int = 0
+    policies: int = 0
+    """The numbers of entries that charge, and of those that set a policy."""
+
+
+@dataclass(frozen=True)
+class PublicColumns:
+    """The public columns that report files store without noise, and the number of reports of the rarest combination."""
+
+    names: tuple[str, ...]
+    smallest: int
+
+
+def public_columns(files: Sequence[str], collection: Collection) -> PublicColumns | None:
+    """Return the public columns of the report files; None if they store none.
+
+    Partitions and partials, which store none, are passed over. Raises `ReportFileError`.
+    """
+    names: dict[str, None] = {}
+    counts: Counter[tuple[tuple[str, str], ...]] = Counter()
+    for path in files:
+        if not _is_report_file(path):
+            continue
+        with open_reports(path, collection) as reports:
+            if reports.public:
+                names |= dict.fromkeys(reports.public)
+                found = count_combinations(public for _, public in reports.attributed_blocks())
+                counts.update({tuple(zip(reports.public, each, strict=True)): of for each, of in found.items()})
+    return PublicColumns(tuple(names), min(counts.values(), default=0)) if names else None
+
+
+def _is_report_file(path: str) -> bool:
+    try:
+        with opened(path) as file:
+            return bool(header_in(file))
+    except OSError:  # a folder of partitions
+        return False
 
 
 @dataclass(frozen=True)
@@ -164,6 +208,9 @@ class Summary:
     """The number of reports in the files that say that their users were not charged."""
     charges: Charges | None = None
     ledger: LedgerState | None = None
+    public: PublicColumns | None = None
+    twins: tuple[str, ...] = ()
+    """A sentence for each pair of files with the same content."""
 
 
 def summarize(
@@ -176,6 +223,8 @@ def summarize(
     uncharged: int = 0,
     ledger: BudgetClient | None = None,
     verify: bool = True,
+    public: PublicColumns | None = None,
+    twins: Sequence[str] = (),
 ) -> Summary:
     """Return the facts of a survey, from its estimates and the ledger.
 
@@ -190,13 +239,18 @@ def summarize(
         invited,
         refused,
         uncharged,
-        charges=None if ledger is None else charges_of(ledger, subject.charged_as),
+        charges=None if ledger is None else charges_of(ledger, subject.charged_as, subject.policy),
         ledger=None if ledger is None else _state_of(ledger, verify),
+        public=public,
+        twins=tuple(twins),
     )
 
 
-def charges_of(ledger: BudgetClient, name: str) -> Charges:
-    """Return the charges of the collection or survey of that name, from the journal."""
+def charges_of(ledger: BudgetClient, name: str, planned: str = "default") -> Charges:
+    """Return the charges of the collection or survey of that name, from the journal.
+
+    Without a charge, its policies are the `planned` one, if the ledger has it.
+    """
     totals: defaultdict[tuple[int, int], float] = defaultdict(float)
     mine: defaultdict[tuple[int, int], float] = defaultdict(float)
     reports, days, policies = 0, list[str](), dict[str, None]()
@@ -219,8 +273,18 @@ def charges_of(ledger: BudgetClient, name: str) -> Charges:
         max(days, default=None),
         _largest(mine.values()),
         _largest(totals.values()),
-        tuple(_use_of(ledger, ledger.policy(policy), min(days)) for policy in sorted(policies)),
+        tuple(_use_of(ledger, ledger.policy(policy), min(days)) for policy in sorted(policies))
+        or _planned(ledger, planned),
     )
+
+
+def _planned(ledger: BudgetClient, name: str) -> tuple[PolicyUse, ...]:
+    """Return the limits of a policy without any use; empty if the ledger does not have it."""
+    try:
+        limits = ledger.policy(name).limits
+    except UnknownName:
+        return ()
+    return (PolicyUse(name, tuple(LimitUse(each.period, each.epsilon, each.delta, each.rule) for each in limits)),)
 
 
 def _units(epsilon: float | None, back: bool) -> float:
@@ -269,8 +333,10 @@ def _state_of(ledger: BudgetClient, verify: bool) -> LedgerState:
     if isinstance(ledger, Accountant):
         totals = ledger.ledger.overview().totals()
         refused = totals["refused"] + totals["refused_in_bulk"]
+    stats = ledger.stats()
+    kinds = stats.get("entries_by_kind", {})
+    counts = sum(kinds.get(each, 0) for each in CHARGES if each != VOIDED), kinds.get(POLICY_SET, 0)
     if verify:
         found = ledger.verify()
-        return LedgerState(found.head, found.entries, found.ok, found.problems, refused)
-    stats = ledger.stats()
-    return LedgerState(stats["head"], stats["entries"], None, (), refused)
+        return LedgerState(found.head, found.entries, found.ok, found.problems, refused, *counts)
+    return LedgerState(stats["head"], stats["entries"], None, (), refused, *counts)

@@ -119,6 +119,7 @@ def _margin(
                 "rake",
                 f"a total above 0 for each {variable} of the reports",
                 f"{'total 0' if name in categories else 'none'} for {name!r}",
+                hint=_hint(name, categories),
             )
     seen = set(zip(groups.tolist(), found.tolist(), strict=True))
     for name in (name for name, total in categories.items() if total > 0):
@@ -132,6 +133,17 @@ def _margin(
                 )
     wanted = np.array([categories[name] for name in names])
     return groups * len(names) + found, np.tile(wanted, len(levels))
+
+
+def _hint(name: str, categories: Mapping[str, float]) -> str:
+    """Return what to do about a category of the reports without a total."""
+    alike = [each for each in categories if each != name and each.casefold().split() == name.casefold().split()]
+    if alike:
+        return f"The totals name {alike[0]!r}. Write {name!r} there, as in the reports."
+    return (
+        f"Write a row with the value {name!r} and a total above 0. To leave these people out of the next round, "
+        "remove their rows from the table before you randomize it."
+    )
 
 
 def _error(codes: Any, wanted: Floats, weighted: Floats) -> float:

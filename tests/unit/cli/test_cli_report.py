@@ -96,7 +96,7 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
     assert page.said("Used in all") == "at most ε = 1 by any one account, all surveys added up"
     assert page.said("Largest total of one account, of the limit") == "ε = 1 of 4 (25.0 %)"
     assert page.said("Ledger head") == survey_line.json("ledger", "stats")["head"]
-    assert page.said("Verification").startswith("passed: no problem in")
+    assert page.said("Verification") == "passed: no problem in 80 charges and 1 policy"
     text = " ".join(text for _, text in page.texts)
     for part in (
         "Unit of privacy",
@@ -161,6 +161,24 @@ def test_report_before_the_first_answer_says_what_will_be_there(survey_line: Com
     text = " ".join(text for _, text in page.texts)
     assert "There are no answers yet. When they arrive, this page shows the share of each answer." in text
     assert "The ledger has no charge for this survey" in text
+    assert page.said("Possible answers") == "a number from 0 to 9"
+
+
+def test_report_before_the_first_answer_shows_options_and_limits(survey_line: CommandLine) -> None:
+    survey_line("policy", "set", "default", "--limit", "lifetime=9", "--limit", "week=2")
+    survey_line("collection", "add", "plan", "grr", "--epsilon", "1", "--categories", "red,green")
+    page = page_of(survey_line, name="plan")
+    assert page.said("Possible answers") == "red, green"
+    assert page.said("Planned limit for each account (policy default)") == "ε = 9 in all; ε = 2 a week"
+
+
+def test_report_intervals_are_those_of_estimate(survey_line: CommandLine) -> None:
+    table = survey_line("estimate", "mood", *files(survey_line), "--consistent").stdout
+    page = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
+    ends = re.findall(r"^\| (good|bad) \| [\d.]+ % \| ([\d.]+ %) to ([\d.]+ %)", page, re.MULTILINE)
+    assert len(ends) == 2
+    for answer, low, high in ends:
+        assert re.search(rf"^{answer} .* {re.escape(low)} +{re.escape(high)}", table, re.MULTILINE)
 
 
 def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine) -> None:
@@ -175,8 +193,7 @@ def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine)
     assert float(page.said("Mean")) == pytest.approx(row["mean"], abs=0.01)
     words = [text for _, text in page.texts]
     low, high = map(float, words[words.index("Mean") + 2].split(" to "))
-    assert low <= row["low"]
-    assert high >= row["high"]
+    assert (low, high) == pytest.approx((row["low"], row["high"]), rel=5e-4)
     assert "18 to 31" in words
 
 
@@ -187,15 +204,47 @@ def test_report_of_a_definition_file_states_no_limit(survey_line: CommandLine) -
     assert "This page was made without a ledger" in said
 
 
-def test_report_of_a_changed_ledger_says_failed(survey_line: CommandLine) -> None:
+def test_report_of_a_changed_ledger_warns_and_exits_with_1(survey_line: CommandLine) -> None:
     import sqlite3
 
     with sqlite3.connect(survey_line.ledger) as database:
         database.execute("UPDATE window_sums SET epsilon = 0 WHERE account = 3")
     database.close()
-    said = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
-    assert "**Verification:** FAILED" in said
-    assert "**The ledger failed its verification." in said
+    result = survey_line("report", "mood", *files(survey_line), "--markdown", code=1)
+    assert "Warning: the ledger failed its check" in result.stderr
+    assert "**Verification:** FAILED" in result.stdout
+    head = result.stdout.split("\n## ")[0]
+    assert "**Do not rely on this report: the ledger failed its check.**" in head
+    out = Path(survey_line.ledger).with_name("page.html")
+    survey_line("report", "mood", *files(survey_line), "--out", out, code=1)
+    top = out.read_text(encoding="utf-8").split("</header>")[0]
+    assert "Do not rely on this report: the ledger failed its check." in top
+
+
+def test_report_of_the_same_content_twice_warns(survey_line: CommandLine) -> None:
+    first = files(survey_line)[0]
+    again = first.with_name("again.reports")
+    again.write_bytes(first.read_bytes())
+    result = survey_line("report", "mood", first, again, "--markdown")
+    assert "Warning: first.reports and again.reports have the same content" in result.stderr
+    assert "**first.reports and again.reports have the same content;" in result.stdout.split("\n## ")[0]
+
+
+def test_report_of_fewer_invited_than_answered_is_refused(survey_line: CommandLine) -> None:
+    words = ("report", "mood", *files(survey_line), "--invited", "79", "--markdown")
+    assert "--invited must be at least the number of those who answered: 80" in survey_line.error(*words, code=2)
+
+
+def test_report_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
+    folder = Path(survey_line.ledger).parent
+    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
+    words = ("--column", "answer", "--user-column", "user", "--public", "answer2", "--spend", "--policy", "tiny")
+    (folder / "some.csv").write_text("user,answer,answer2\nu1,good,north\n")
+    said = survey_line("randomize", "mood", folder / "some.csv", *words, "--out", folder / "none.reports").stderr
+    assert "hides among" not in said
+    assert "has 1 person" not in said
+    page = survey_line("report", "mood", folder / "none.reports", "--markdown").stdout
+    assert "**No person answered: the report files hold no report.**" in page
 
 
 def test_report_says_that_a_limit_was_raised_after_the_first_answer(survey_line: CommandLine) -> None:
@@ -239,3 +288,11 @@ def test_report_out_is_private_and_never_replaced_without_overwrite(survey_line:
     assert "add --overwrite to replace it" in survey_line.error("report", "mood", *reports, "--out", reports[0])
     survey_line("report", "mood", *reports, "--out", out, "--no-verify", "--overwrite")
     assert "--out is missing" in survey_line.error("report", "mood", *reports, code=2)
+
+
+def test_report_header_cells_never_break_within_a_word(survey_line: CommandLine) -> None:
+    out = Path(survey_line.ledger).with_name("page.html")
+    survey_line("report", "mood", *files(survey_line), "--out", out, "--no-verify")
+    style = out.read_text(encoding="utf-8").split("</style>")[0]
+    assert "thead th { overflow-wrap: normal;" in style
+    assert re.search(r"[.]chart [{] break-inside: avoid; [}]", style.split("@media print")[1])

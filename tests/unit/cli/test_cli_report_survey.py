@@ -84,7 +84,7 @@ def test_survey_report_shows_each_question_and_who_asks(survey_line: CommandLine
     questions = ["How do you feel today?", "Do you smoke?", "How many hours did you sleep?"]
     assert titles == [*questions, *titles[3:]]
     for name in ("mood", "smoke", "sleep"):
-        assert f"{found[name]['asked']} of 300 respondents were asked this, chosen at random." in page
+        assert f"{found[name]['asked']} of the 300 who answered were asked this, chosen at random." in page
     for row in (*found["mood"]["answers"], *found["smoke"]["answers"]):
         assert f">{row['answer']}</th>" in page
         assert f">{100 * row['share']:.1f} %</td>" in page
@@ -110,3 +110,35 @@ def test_survey_empty_round_breaks_no_trend(survey_line: CommandLine, tmp_path: 
     rounds = survey_line.json("estimate", "health", *(tmp_path / name for name in ("one", "none")), "--by-round")
     assert [each["respondents"] for each in rounds["rounds"]] == [300, 0]
     assert rounds["rounds"][1]["mood"] == {"asked": 0}
+
+
+def test_survey_report_shows_the_loss_and_the_check_of_each_question(
+    survey_line: CommandLine, tmp_path: Path
+) -> None:
+    text = TOML.replace('"health"', '"whole"').replace("epsilon = 2", "epsilon = 3").replace("answer = 1\n", "")
+    (tmp_path / "whole.toml").write_text(text)
+    survey_line("survey", "add", tmp_path / "whole.toml")
+    page = survey_line("report", "whole", "--markdown").stdout
+    assert "**All answers of a person together reveal much: an observer can be up to 95.3 % sure" in page
+    exact = "computed exactly from the probabilities with which the program draws"
+    assert f"| Do you smoke? | randomized-response | 1 | 73.2 % | {exact} |" in page
+    assert "- **How it was checked:** Each question by itself" in page
+    assert "does not check a survey as a whole" in page
+    assert "One response reveals much" not in page
+
+
+def test_survey_report_says_program_randomizes_before_the_server_sees(survey_line: CommandLine) -> None:
+    page = survey_line("report", "health", "--markdown").stdout
+    assert "Each answer is randomized before the server sees it." in page
+    assert "\nQuestion 2: The program tosses a coin in secret" in page
+    assert "The device" not in page
+    assert "from ε = 0.61 on" not in page
+
+
+def test_survey_report_of_an_empty_file_says_that_no_person_answered(
+    survey_line: CommandLine, tmp_path: Path
+) -> None:
+    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
+    randomized(survey_line, "--ignore-case", "--skip-invalid", "--policy", "tiny")
+    page = survey_line("report", "health", tmp_path / "r", "--markdown").stdout
+    assert page.count("**No person answered: the report files hold no report.**") == 3

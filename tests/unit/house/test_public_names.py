@@ -211,6 +211,7 @@ ldp_budget.reports.receipted_release
 ldp_budget.reports.report_file
 ldp_budget.reports.summary_blocks
 ldp_budget.reports.summary_page
+ldp_budget.reports.summary_protection
 ldp_budget.reports.summary_text
 ldp_budget.reports.survey_summary
 ldp_budget.reports.tables

@@ -1,4 +1,4 @@
-"""Figures on the page of a survey: privacy losses are rounded up, and intervals outward."""
+"""Figures on the page of a survey: privacy losses are rounded up."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_certainty_of_a_large_loss_is_almost_sure() -> None:
     assert certainty(50) == certainty(1e6) == "almost 100 %"
 
 
-def test_percent_rounds_the_ends_of_an_interval_outward() -> None:
+def test_percent_rounds_up_down_and_to_the_nearest() -> None:
     assert (percent(0.12345, "down"), percent(0.12345, "up"), percent(0.12345)) == ("12.3 %", "12.4 %", "12.3 %")
     assert (percent(0.5, "down"), percent(0.5, "up")) == ("50.0 %", "50.0 %")
 
