@@ -31,8 +31,8 @@ from itertools import combinations
 from math import ceil, comb
 from pathlib import Path
 
-ALL, MOST_ANSWERS, MOST_OUTCOMES, MOST_ROWS = 2**64, 2**12, 2**16, 2**18
-CANNOT = NotImplementedError  # raised where a program is beyond this checker
+# CANNOT is raised where a program is beyond this checker.
+ALL, MOST_ANSWERS, MOST_OUTCOMES, MOST_ROWS, CANNOT = 2**64, 2**12, 2**16, 2**18, NotImplementedError
 
 
 def need(condition, reason, error=ValueError):

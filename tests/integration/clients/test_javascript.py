@@ -416,7 +416,7 @@ def test_report_is_explained() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name, made in CASES.items() if not made.finds_answers])
 def test_reports_of_node_are_estimated_correctly(name: str) -> None:
     """20,000 users: every count and mean within 4.5 standard errors."""
     made, users = collection(name), 20_000
