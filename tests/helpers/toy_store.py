@@ -200,9 +200,6 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def add_priced_mechanism(self, charge: e.PricedMechanism) -> None:
         self._priced_mechanisms[charge.number] = charge
 
-    def policy(self, name: str) -> e.StoredPolicy | None:
-        return next((policy for policy in reversed(list(self.policies())) if policy.name == name), None)
-
     def policies(self, first: int = 1) -> Iterator[e.StoredPolicy]:
         return iter([policy for number, policy in sorted(self._policies.items()) if number >= first])
 

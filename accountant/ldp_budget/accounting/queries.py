@@ -77,10 +77,8 @@ def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int],
         named = dict(zip(hashes, batch, strict=True))
         for partition, of_partition in _by_partition(ledger, hashes).items():
             with ledger.reading(partition) as reading:
-                for hashed in of_partition:
-                    account = reading.number_of(hashed)
-                    if account is not None:
-                        names[partition, account] = named[hashed]
+                for hashed, account in reading.numbers_of(of_partition).items():
+                    names[partition, account] = named[hashed]
     return names
 
 

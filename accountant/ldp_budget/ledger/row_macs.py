@@ -18,7 +18,7 @@ from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts, costs_of
 from .calendar import DAY_MICROS, gauge_of, name_at
 from .models import CHARGES, AccountMac, AccountMacState, Entry
-from .snapshot import Account, Replay, parts, promises, sums_in
+from .snapshot import USERS_TOGETHER, Account, Replay, parts, promises, sums_in
 from .storage import NO_SUM
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     """Reports by window, priced mechanism and label; and the used part of a quota by plan and guarantee."""
 
 _ACCOUNTS_TOGETHER = 5_000
-_USERS_TOGETHER = 500
-"""The number of users in one query of a reading."""
 _LAST_DAY = 2_900_000  # in the last year that a calendar supports
 _MOST_BEGUN = 10_000
 _SUM = len(ZERO)
@@ -551,8 +549,8 @@ def read_accounts(reading: Reading, users: Sequence[bytes]) -> dict[bytes, Accou
     """
     macs = AccountMacs(reading)
     accounts: dict[bytes, Account] = {}
-    for first in range(0, len(users), _USERS_TOGETHER):
-        for user, account in macs.load([*dict.fromkeys(users[first : first + _USERS_TOGETHER])]).items():
+    for first in range(0, len(users), USERS_TOGETHER):
+        for user, account in macs.load([*dict.fromkeys(users[first : first + USERS_TOGETHER])]).items():
             if isinstance(account, LedgerError):
                 raise account
             accounts[user] = account

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     Promises = Callable[[int], Guarantee]
     """Returns the guarantee of a priced mechanism by its number."""
 
+USERS_TOGETHER = 500
+"""The number of users in one query."""
 _RECORDS_TOGETHER = 5_000
 """The number of idempotency records read from one snapshot."""
 
@@ -168,14 +170,15 @@ class Reading:
 
     def number_of(self, user: bytes) -> int | None:
         """Return the number of a user's account; None before the first charge."""
-        for row in self.rows.accounts([user], ()):
-            return int(row[1])
-        return None
+        return self.numbers_of([user]).get(user)
 
-    def idempotency_record(self, user: bytes, key: bytes) -> IdempotencyRecord | None:
-        """Return the record of a user's idempotency key. Raises `LedgerError` if it was changed."""
-        stored = next(iter(self.rows.idempotency_records([user], [key])), None)
-        return None if stored is None else self.checked_idempotency_record(stored)
+    def numbers_of(self, users: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the numbers of the accounts of those users who have one."""
+        return {
+            row[0]: row[1]
+            for first in range(0, len(users), USERS_TOGETHER)
+            for row in self.rows.accounts(users[first : first + USERS_TOGETHER], ())
+        }
 
     def checked_idempotency_record(self, stored: IdempotencyRecord) -> IdempotencyRecord:
         """Return an idempotency record once its MAC is checked. Raises `LedgerError`."""
@@ -230,22 +233,21 @@ class Reading:
 
     def find_policy(self, name: str) -> StoredPolicy | None:
         """Return the newest version of a policy, checked; None if no policy has that name. Raises `LedgerError`."""
-        self.check_policies(self.end.policies)
-        return self.rows.policy(name)
+        return self._checked_policies(self.end.policies).get(name)
 
     def newest_policies(self) -> list[StoredPolicy]:
         """Return the newest version of every policy by name, checked. Raises `LedgerError`."""
-        newest = {policy.name: policy for policy in self.check_policies(self.end.policies)}
+        newest = self._checked_policies(self.end.policies)
         return [newest[name] for name in sorted(newest)]
 
-    def check_policies(self, count: int) -> list[StoredPolicy]:
-        """Return all versions of policies. Raises `LedgerError` unless there are `count`, and none was changed."""
+    def _checked_policies(self, count: int) -> dict[str, StoredPolicy]:
+        """Return the newest version of every policy. Raises `LedgerError` unless there are `count` versions, all unchanged."""
         stored = list(self.rows.policies())
         row_mac = self.secret.row_mac
         if len(stored) != count or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):
             why = "its policies were changed. Nothing was charged. Run: ldp-budget ledger verify"
             raise LedgerError(self.ledger_name, why)
-        return stored
+        return {policy.name: policy for policy in stored}
 
     def collection(self, name: str) -> StoredCollection | None:
         """Return a collection once its MAC is checked. Raises `LedgerError`."""

@@ -153,9 +153,6 @@ class Snapshot(Protocol):
     def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
         """Yield the priced mechanisms from a number on."""
 
-    def policy(self, name: str) -> StoredPolicy | None:
-        """Return the newest version of a policy."""
-
     def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
         """Yield every version of every policy, from a number on."""
 

@@ -471,8 +471,7 @@ class Transaction(Reading):
 
     def find_policy(self, name: str) -> StoredPolicy | None:
         if name not in self.cache.policies:
-            self.check_policies(self._policies)
-            policy = self.rows.policy(name)
+            policy = self._checked_policies(self._policies).get(name)
             if policy is None:
                 return None
             self.cache.policies[name] = policy

@@ -28,7 +28,7 @@ def charge(transaction: Transaction) -> str:
 
 def find_nul(transaction: Transaction) -> Any:
     """The driver refuses it, before anything is sent."""
-    return transaction.find_policy("a\0b")
+    return transaction.collection("a\0b")
 
 
 def store_too_long(transaction: Transaction) -> None:
@@ -38,7 +38,7 @@ def store_too_long(transaction: Transaction) -> None:
 
 @pytest.mark.parametrize("failing", [find_nul, store_too_long])
 def test_value_that_cannot_be_stored_fails_its_own_submission_alone(failing: Any) -> None:
-    """A policy name with a NUL, asked for by one caller: 45 % of the spends of others failed meanwhile."""
+    """A collection name with a NUL, asked for by one caller: 45 % of the spends of others failed meanwhile."""
     with Accountant(Emptied(1).address) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         ledger = accountant._ledger

@@ -101,7 +101,9 @@ def past_macs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AccountMacs, "_check", _trust)
     mac_of = AccountMacs._mac_of
     monkeypatch.setattr(AccountMacs, "_mac_of", lambda *arguments: _AnyMac(mac_of(*arguments)))
-    monkeypatch.setattr(Reading, "check_policies", lambda self, count: list(self.rows.policies()))
+    monkeypatch.setattr(
+        Reading, "_checked_policies", lambda self, count: {each.name: each for each in self.rows.policies()}
+    )
 
 
 def problems(database: Database, clock: Clock) -> list[str]:

@@ -105,7 +105,7 @@ def test_item_that_fails_after_it_wrote_takes_no_other_submission_with_it(
 
 def test_item_with_a_text_that_cannot_be_stored_fails_alone(accountant: Accountant) -> None:
     strange = [
-        lambda: ledger_of(accountant).run(lambda transaction: transaction.find_policy("\ud800")),
+        lambda: ledger_of(accountant).run(lambda transaction: transaction.collection("\ud800")),
         lambda: accountant.spend("alice", coin(1), policy="none"),
     ]
     results = together(accountant, [*spends(accountant, 2), *strange])

@@ -371,11 +371,6 @@ class PostgresRows:
     def add_priced_mechanism(self, charge: PricedMechanism) -> None:
         self._write(f"INSERT INTO priced_mechanisms (partition, {CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge)
 
-    def policy(self, name: str) -> StoredPolicy | None:
-        sql = f"SELECT {POLICY} FROM policies WHERE partition = %s AND name = %s ORDER BY version DESC LIMIT 1"
-        row = self._one(sql, self._partition, name)
-        return None if row is None else StoredPolicy._make(row)
-
     def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
         sql = f"SELECT {POLICY} FROM policies WHERE partition = %s AND policy >= %s ORDER BY policy"
         return map(StoredPolicy._make, self._ask(sql, self._partition, first))

@@ -316,11 +316,6 @@ class SqliteRows:
     def add_priced_mechanism(self, charge: PricedMechanism) -> None:
         self._execute(f"INSERT INTO priced_mechanisms ({_CHARGE}) VALUES ({_places(11)})", charge)
 
-    def policy(self, name: str) -> StoredPolicy | None:
-        sql = f"SELECT {_POLICY} FROM policies WHERE name = ? ORDER BY version DESC LIMIT 1"
-        row = self._execute(sql, (name,)).fetchone()
-        return None if row is None else StoredPolicy._make(row)
-
     def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
         rows = self._execute(f"SELECT {_POLICY} FROM policies WHERE policy >= ? ORDER BY policy", (first,))
         return map(StoredPolicy._make, rows)
