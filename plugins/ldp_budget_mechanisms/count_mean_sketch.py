@@ -104,12 +104,15 @@ class Sketch(FrequencyMechanism):
         raise NotImplementedError
 
     def _cell_sums(self, rows: Cells) -> Cells:
-        """Return, for each cell of `rows`, shape (r, m), the sum of the reports' values for it."""
-        raise NotImplementedError
+        """Return, for each cell of `rows`, shape (r, m), the sum of the reports' values for it: by default, the counts."""
+        return rows
 
     def _energy(self, rows: Cells) -> float:
-        """Return a sum of squares that grows with the pairs of reports that share function and cell, for `_energies`."""
-        raise NotImplementedError
+        """Return a sum of squares that grows with the pairs of reports that share function and cell, for `_energies`.
+
+        By default it is taken around the mean of each row, which removes the effect of the number of reports in the row.
+        """
+        return float(((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum())
 
     @property
     def _energies(self) -> tuple[float, float]:
@@ -375,13 +378,6 @@ class CountMeanSketch(Sketch):
         from ._sketch_reports import count_cms_reports
 
         return count_cms_reports(reports, self._family, self.fingerprint)
-
-    def _cell_sums(self, rows: Cells) -> Cells:
-        return rows
-
-    def _energy(self, rows: Cells) -> float:
-        # Around the mean of the row, which removes the effect of the number of reports in the row.
-        return float(((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum())
 
     @property
     def _energies(self) -> tuple[float, float]:

@@ -311,12 +311,6 @@ class Loloha(Sketch):
         table = counts.reshape(self.hashes, self.width)
         return SketchAggregate(self.fingerprint, len(cells), np.flatnonzero(table.any(axis=1)), table)
 
-    def _cell_sums(self, rows: Cells) -> Cells:
-        return rows
-
-    def _energy(self, rows: Cells) -> float:
-        return float(((rows - rows.mean(axis=1, keepdims=True)) ** 2).sum())
-
     @property
     def _energies(self) -> tuple[float, float]:
         p, q = self._cell_probabilities

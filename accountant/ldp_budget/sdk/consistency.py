@@ -140,12 +140,19 @@ def _consistent_fields(raw: CountEstimate) -> dict[str, Any]:
 
 
 def norm_sub(counts: Floats, total: float, *, complete: bool = True) -> Floats:
-    """Return the nearest counts >= 0 that add up to `total`, or if not `complete` to at most `total`."""
+    """Return the nearest counts >= 0 that add up to `total`, or if not `complete` to at most `total`.
+
+    Parameters:
+        counts: the counts of all answers, (d,); if `complete`, also those of several estimates, (n, d).
+        total: the sum of an estimate's counts.
+        complete: True if there are no other answers.
+    """
     if not complete and np.maximum(counts, 0.0).sum() <= total:
         return np.maximum(counts, 0.0)
-    falling = np.sort(counts)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    nearest: Floats = np.maximum(counts - excess[np.nonzero(falling > excess)[0][-1]], 0.0)
+    falling = np.sort(counts, axis=-1)[..., ::-1]
+    excess = (np.cumsum(falling, axis=-1) - total) / np.arange(1, counts.shape[-1] + 1)
+    last = counts.shape[-1] - 1 - np.argmax((falling > excess)[..., ::-1], axis=-1, keepdims=True)
+    nearest: Floats = np.maximum(counts - np.take_along_axis(excess, last, axis=-1), 0.0)
     return nearest
 
 
@@ -165,16 +172,12 @@ def predict_consistent_error(std_error: float, answers: int, *, fixed_sum: bool)
         fixed_sum: the unbiased shares always add up to 1, as those of generalized randomized response; else their
             errors are taken as independent.
     """
-    ranks = np.arange(1.0, answers + 1)
-    shares = 1 / ranks / (1 / ranks).sum()
+    falling = 1 / np.arange(1.0, answers + 1)
+    shares = falling / falling.sum()
     noise = np.random.default_rng(1).standard_normal((max(1, _DRAWN // answers), answers))
     if fixed_sum and answers > 1:
         noise = (noise - noise.mean(axis=1, keepdims=True)) * np.sqrt(answers / (answers - 1))
-    drawn = shares + std_error * noise
-    falling = -np.sort(-drawn, axis=1)
-    excess = (np.cumsum(falling, axis=1) - 1) / ranks
-    last = (falling > excess).sum(axis=1, keepdims=True) - 1
-    nearest = np.maximum(drawn - np.take_along_axis(excess, last, axis=1), 0.0)
+    nearest = norm_sub(shares + std_error * noise, 1.0)
     return float(np.sqrt(np.square(nearest - shares).mean()))
 
 
