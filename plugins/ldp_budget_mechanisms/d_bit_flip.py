@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
-from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
+from ldp_budget.guarantees.fixed_point import DOWN, UP, decimal_up, exp_down, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
@@ -122,9 +122,9 @@ class DBitFlip(FrequencyMechanism):
         p, q = self._drawn
         k, d = self.buckets, self.bits
         if d == k:
-            return SymmetricPair(self.epsilon, _decimal_up(p * p + q * q))
+            return SymmetricPair(self.epsilon, decimal_up(p * p + q * q))
         if d == 1:
-            return SymmetricPair(self._loss, _decimal_up(Fraction(2, k)))
+            return SymmetricPair(self._loss, decimal_up(Fraction(2, k)))
         pairs = k * (k - 1)
         both, one = Fraction(d * (d - 1), pairs), Fraction(2 * d * (k - d), pairs)
         telling = [(both * p * p, both * q * q), (one * p, one * q)]
@@ -261,7 +261,3 @@ class DBitFlip(FrequencyMechanism):
         from ._report_formats import bit_law
 
         return bit_law(*self._drawn, Fraction(self.buckets, self.bits))
-
-
-def _decimal_up(fraction: Fraction) -> Decimal:
-    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised
-from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_below, ln_up
+from ldp_budget.guarantees.fixed_point import DOWN, UP, decimal_down, decimal_up, exp_down, float_below, ln_up
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.parameters import integer, optional_integer, real
@@ -123,7 +123,7 @@ class Loloha(Sketch):
     def _response(self) -> _Response:
         """Both thresholds, rounded so that ε∞ and ε₁ are met by the cells as they are drawn."""
         least, most = self._others
-        odds = DOWN.multiply(exp_down(self.epsilon_lifetime), _down(least))
+        odds = DOWN.multiply(exp_down(self.epsilon_lifetime), decimal_down(least))
         permanent = threshold(DOWN.divide(odds, UP.add(Decimal(1), odds)), up=False)
         kept = Fraction(permanent, ONE)
         a, slack, b = kept / ((1 - kept) * least), most / least, Fraction(exp_down(self.epsilon_first))
@@ -132,20 +132,22 @@ class Loloha(Sketch):
             if a > b
             else Fraction(ONE)
         )
-        return _Response(permanent, threshold(_down(c / (c + self.width - 1)), up=False))
+        return _Response(permanent, threshold(decimal_down(c / (c + self.width - 1)), up=False))
 
     def _losses(self) -> Iterator[Decimal]:
         """Yield ε(1), ε(2), … of the cells as they are drawn, rounded up."""
         least, most = self._others
         kept, shown = (Fraction(part, ONE) for part in self._response)
         own, low, high = kept, (1 - kept) * least, (1 - kept) * most
-        odds, grown = _up(shown * (self.width - 1) / (1 - shown)), Decimal(1)
+        odds, grown = decimal_up(shown * (self.width - 1) / (1 - shown)), Decimal(1)
         while True:
             grown = UP.multiply(grown, odds)
             # Both sides are divided by cᵗ, of which more makes the ratio larger.
             rest = UP.divide(Decimal(1), grown)
-            above = UP.add(_up(own), UP.multiply(_up(high * (self.width - 1)), rest))
-            below = DOWN.add(_down(low), DOWN.multiply(_down(own + low * (self.width - 2)), DOWN.divide(1, grown)))
+            above = UP.add(decimal_up(own), UP.multiply(decimal_up(high * (self.width - 1)), rest))
+            below = DOWN.add(
+                decimal_down(low), DOWN.multiply(decimal_down(own + low * (self.width - 2)), DOWN.divide(1, grown))
+            )
             yield ln_up(UP.divide(above, below))
 
     @property
@@ -316,11 +318,3 @@ class Loloha(Sketch):
         p, q = self._cell_probabilities
         share = (self.width - 1) / self.width
         return share, float((p - q) ** 2) * share
-
-
-def _up(fraction: Fraction) -> Decimal:
-    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-
-
-def _down(fraction: Fraction) -> Decimal:
-    return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import NotSupported
 from ..guarantees import Approximate, FinitePair, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
-from ..guarantees.fixed_point import DOWN, UP, exp_down, exp_up, ln_up
+from ..guarantees.fixed_point import DOWN, UP, decimal_down, decimal_up, exp_down, exp_up, ln_up
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -402,12 +402,12 @@ def infinite_mass(slacks: list[tuple[Fraction, int]]) -> tuple[Decimal, Decimal]
     if any(probability >= 1 for probability, _ in slacks):
         return ONE, ONE
     exact_sum = sum((probability * count for probability, count in slacks), Fraction(0))
-    total = _up(exact_sum)
+    total = decimal_up(exact_sum)
     stay_up, stay_down = Decimal(0), Decimal(0)
     for probability, count in slacks:
-        stay_up = UP.add(stay_up, UP.multiply(ln_up(_up(1 - probability)), count))
-        stay_down = DOWN.add(stay_down, DOWN.multiply(_ln_down(_down(1 - probability)), count))
-    low = max(DOWN.subtract(ONE, exp_up(stay_up)), _down(exact_sum - exact_sum * exact_sum / 2))
+        stay_up = UP.add(stay_up, UP.multiply(ln_up(decimal_up(1 - probability)), count))
+        stay_down = DOWN.add(stay_down, DOWN.multiply(_ln_down(decimal_down(1 - probability)), count))
+    low = max(DOWN.subtract(ONE, exp_up(stay_up)), decimal_down(exact_sum - exact_sum * exact_sum / 2))
     return max(low, Decimal(0)), min(UP.subtract(ONE, exp_down(stay_down)), total)
 
 
@@ -426,10 +426,10 @@ def largest_loss(steps: dict[Step, int]) -> tuple[Decimal, Decimal]:
     for step, count in steps.items():
         if isinstance(step, Finite):
             ratio = max(p / q for p, q in step.outcomes)
-            bottom, top = _ln_down(_down(ratio)), ln_up(_up(ratio))
+            bottom, top = _ln_down(decimal_down(ratio)), ln_up(decimal_up(ratio))
         else:
             assert isinstance(step, Symmetric | LaplaceNoise)
-            bottom, top = _down(step.bound), _up(step.bound)
+            bottom, top = decimal_down(step.bound), decimal_up(step.bound)
         low = DOWN.add(low, DOWN.multiply(bottom, count))
         high = UP.add(high, UP.multiply(top, count))
     return max(low, Decimal(0)), max(high, Decimal(0))
@@ -449,11 +449,3 @@ def basic_epsilon(charges: Charges, delta: Decimal) -> Decimal | None:
 
 def _ln_down(x: Decimal) -> Decimal:
     return DOWN.ln(x).next_minus(DOWN)
-
-
-def _up(fraction: Fraction) -> Decimal:
-    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-
-
-def _down(fraction: Fraction) -> Decimal:
-    return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))

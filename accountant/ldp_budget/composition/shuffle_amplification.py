@@ -49,7 +49,7 @@ from .._files import canonical_json
 from .._validation import shown
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Copies, FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
-from ..guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_up
+from ..guarantees.fixed_point import DOWN, UP, decimal_up, exp_down, exp_up, float_up
 from . import _checked_delta, _printed_above, compose
 from ._laplace_inversion import Sum, short, spectrum
 from ._loss_distribution import UNIT, Atoms, Cumulants
@@ -289,7 +289,7 @@ def _dominating(guarantee: Guarantee) -> tuple[Decimal, list[tuple[Decimal, Deci
             return guarantee.bound, _laplace(guarantee.bound)
         case FinitePair() if all(p and q for p, q in guarantee.outcomes if p or q):
             local, _ = guarantee.loss()
-            return local, [(_decimal(p), _decimal(q)) for p, q in guarantee.outcomes if p]
+            return local, [(decimal_up(p), decimal_up(q)) for p, q in guarantee.outcomes if p]
         case Copies():
             one, pair = _dominating(guarantee.of)
             local = UP.multiply(one, guarantee.count)
@@ -341,7 +341,7 @@ def _clones(pair: Masses, local: Decimal, share: Decimal) -> tuple[Decimal, ...]
 
 def _own(law: Outcomes) -> Law:
     """A law in decimals, P and Q rounded up and B down, in an order that depends on its outcomes alone."""
-    rounded = ((_decimal(p), _decimal(q), DOWN.divide(least.numerator, least.denominator)) for p, q, least in law)
+    rounded = ((decimal_up(p), decimal_up(q), DOWN.divide(least.numerator, least.denominator)) for p, q, least in law)
     return tuple(sorted(rounded))
 
 
@@ -421,7 +421,3 @@ def _bends_down(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], c: t
 def _fraction_up(log_delta: float) -> Fraction:
     """e^log_delta, rounded up."""
     return Fraction(min(1.0, math.exp(log_delta) * (1 + 1e-13) + 5e-324))
-
-
-def _decimal(fraction: Fraction) -> Decimal:
-    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))

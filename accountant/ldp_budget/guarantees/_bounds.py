@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 
 from ._base import Amounts
@@ -12,14 +11,6 @@ from .fixed_point import DOWN, UP, exp_down, exp_up, float_up
 
 _ONE = Decimal(1)
 _LEAST = Decimal("1e-300")
-
-
-def decimal_up(fraction: Fraction) -> Decimal:
-    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
-
-
-def decimal_down(fraction: Fraction) -> Decimal:
-    return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
 
 
 # -- bounds from ε-LDP alone ---------------------------------------------------------------------------------

@@ -74,6 +74,16 @@ def canonical(number: Decimal) -> str:
     return format(plain, "f") if -12 <= plain.adjusted() <= 18 else str(plain)
 
 
+def decimal_up(fraction: Fraction) -> Decimal:
+    """Return a fraction as a decimal, rounded up."""
+    return UP.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+
+
+def decimal_down(fraction: Fraction) -> Decimal:
+    """Return a fraction as a decimal, rounded down."""
+    return DOWN.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+
+
 def float_up(number: Decimal) -> float:
     """Return the nearest double whose shortest decimal is not below `number`, to display a cost."""
     nearest = float(number)

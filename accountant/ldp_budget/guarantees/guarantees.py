@@ -71,8 +71,6 @@ from ._base import (
 from ._bounds import (
     Test,
     corners,
-    decimal_down,
-    decimal_up,
     divergence_of_pure,
     mu_squared_of_laplace,
     mu_squared_of_pure,
@@ -85,7 +83,7 @@ from ._bounds import (
     symmetric_law,
 )
 from ._renyi_bounds import Law
-from .fixed_point import DOWN, LARGEST, UP, ZERO, Costs, exp_up, float_up, ln_up
+from .fixed_point import DOWN, LARGEST, UP, ZERO, Costs, decimal_down, decimal_up, exp_up, float_up, ln_up
 
 __all__ = [
     "Amounts",
