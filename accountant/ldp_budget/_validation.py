@@ -62,17 +62,12 @@ _INVISIBLE = "\u00ad\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c
 _INVISIBLE += "\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
 
 
-def canonical_user(text: str) -> str:
-    """A user's name as the ledger stores it: `canonical_text`.
-
-    Every name is normalized here before it is hashed, so that one user has one budget however the name was typed.
-    Names that differ by case stay different: many systems have both.
-    """
-    return canonical_text(text)
-
-
 def canonical_text(text: str) -> str:
-    """A text in Unicode normal form NFC, without spaces and invisible characters at its ends."""
+    """A text in Unicode normal form NFC, without spaces and invisible characters at its ends.
+
+    Users and answers are stored in this form: one user has one budget however the name was typed. Texts that differ by
+    case stay different, because many systems have both.
+    """
     if text.isascii():
         return text.strip()
     text = normalize("NFC", text)
@@ -83,7 +78,7 @@ def canonical_text(text: str) -> str:
 
 def check_user(value: object) -> str:
     """Return the canonical form of a user's name if at least one character is left in it."""
-    name = canonical_user(check_text("user", value))
+    name = canonical_text(check_text("user", value))
     if not name:
         raise InvalidParameter("user", "a string with at least one character that is not white space", shown(value))
     return name

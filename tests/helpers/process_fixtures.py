@@ -6,9 +6,12 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import axe_core
+from chromium import launched
 from postgres_servers import Server, find_binaries, reason_for_none
 from service_farm import Farm
 from warm_command import WarmCommand
@@ -36,6 +39,19 @@ def farm() -> Iterator[Farm]:
         pytest.skip("processes are forked")
     with Farm() as made:
         yield made
+
+
+@pytest.fixture(scope="module")  # not longer: it keeps an event loop, and other tests start their own
+def browser() -> Iterator[Any]:
+    """The system's Chromium."""
+    with launched() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The source of axe-core, which finds what keeps people from using a page."""
+    return axe_core.installed(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.fixture

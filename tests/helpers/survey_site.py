@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.invitations import Invitations
@@ -127,40 +122,6 @@ def running(accountant: Accountant, **settings: Any) -> Iterator[Site]:
         finally:
             server.should_exit = True
             thread.join()
-
-
-CHROMIUM = [
-    *("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-quic"),
-]
-
-
-def chromium() -> str:
-    """The browser; without it, or what drives it, the test is skipped."""
-    pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
-
-
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-"""Rules of axe-core."""
-
-
-def axe_source(folder: Path) -> str:
-    """Return the script of axe-core, installed in an empty folder; skip the test if npm is missing or offline."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("no npm on this machine")
-    (folder / "package.json").write_text("{}")
-    wanted = json.loads((Path(__file__).parents[2] / "clients" / "survey" / "package.json").read_text())
-    package = f"axe-core@{wanted['devDependencies']['axe-core']}"
-    words = ["install", "--no-audit", "--no-fund", "--no-package-lock", package]
-    done = subprocess.run([npm, *words], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode:
-        pytest.skip("axe-core cannot be installed here")
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
 def now() -> datetime:

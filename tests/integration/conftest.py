@@ -1,6 +1,8 @@
 """Fixtures of the integration tier."""
 
 from process_fixtures import (  # noqa: F401
+    axe,
+    browser,
     farm,
     many_vectors,
     programs,

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts
-from .._validation import ONE_USER, canonical_user, check_name, check_user, check_whole
+from .._validation import ONE_USER, canonical_text, check_name, check_user, check_whole
 from ..errors import UserErased
 from ..guarantees import from_json
 from ..guarantees.fixed_point import LARGEST
@@ -150,7 +150,7 @@ def _quotas(policy: Policy) -> tuple[tuple[str, int], ...]:
 
 def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Balance:
     """The amounts that a user has spent under each limit of a policy, in the windows that are open now."""
-    hashed, user = user_hash(ledger, user), canonical_user(user)
+    hashed, user = user_hash(ledger, user), canonical_text(user)
     check_name("policy", policy)
     with ledger.reading(ledger.partition_of(hashed)) as reading:
         _, found = latest_policy(reading, policy)

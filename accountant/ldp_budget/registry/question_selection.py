@@ -21,7 +21,7 @@ from __future__ import annotations
 import hmac
 import secrets
 
-from .._validation import canonical_user
+from .._validation import canonical_text
 
 MOST_QUESTIONS = 64
 SEED_BYTES = 32
@@ -33,7 +33,7 @@ _DOMAIN = b"ldp-budget questions 1\n"
 
 def seed_of(key: bytes, user: str) -> bytes:
     """Return the seed of a user for the collection with the fingerprint `key`."""
-    return hmac.digest(key, _DOMAIN + canonical_user(user).encode("utf-8", "surrogatepass"), "sha256")
+    return hmac.digest(key, _DOMAIN + canonical_text(user).encode("utf-8", "surrogatepass"), "sha256")
 
 
 def random_seed() -> bytes:

@@ -18,7 +18,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import InvalidParameter, UnknownName
-from ldp_budget._validation import canonical_user
+from ldp_budget._validation import canonical_text
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.api import schemas
 from ldp_budget.api.schemas import MOST_ENTRIES, balance_row
@@ -115,7 +115,7 @@ def erase(
     except UnknownName as error:
         hint = "Nothing was erased. To block the name all the same, add ?unknown=true."
         raise UnknownName(error.kind, error.name, None, hint) from None
-    return ok_with_position(desk.accountant.position(user), {"user": canonical_user(user), "erased": erased})
+    return ok_with_position(desk.accountant.position(user), {"user": canonical_text(user), "erased": erased})
 
 
 # -- many users -----------------------------------------------------------------------------------------

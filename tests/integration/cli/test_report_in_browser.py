@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import axe_core
 from command_line import CommandLine
-from survey_site import CHROMIUM, chromium
 
 SIZES = [(1280, "light"), (390, "dark"), (390, "light"), (1280, "dark")]
 LONG = "Verantwortungsbewusstseinsbefragung" * 3
@@ -42,22 +40,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made.append(folder / "none.html")
     command("report", "mood", "--out", made[-1])
     return made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_core.installed(tmp_path_factory.mktemp("axe"))
 
 
 def test_report_in_browser_fits_the_screen_and_has_no_violation(browser: Any, pages: list[Path], axe: str) -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 FOLDER = ROOT / "clients" / "check"
-CHROMIUM = shutil.which("chromium")
 
 
 def test_page_is_built_from_its_present_sources() -> None:
@@ -54,18 +53,12 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> PublishedSurvey:
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        context = browser.new_context(locale="en-US", offline=True)
-        opened = context.new_page()
-        opened.goto((FOLDER / "check.html").as_uri())
-        yield opened
-        browser.close()
+def page(browser: Any) -> Iterator[Page]:
+    context = browser.new_context(locale="en-US", offline=True)
+    opened = context.new_page()
+    opened.goto((FOLDER / "check.html").as_uri())
+    yield opened
+    context.close()
 
 
 def _fill(page: Page, survey: PublishedSurvey, site: Path, proof: Path) -> str:

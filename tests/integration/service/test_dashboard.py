@@ -17,7 +17,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 import axe_core
 from ldp_budget import Accountant, Collection, mechanism
 from ldp_budget.accounting.api_keys import ApiKeys
-from survey_site import CHROMIUM, Site, chromium, running
+from survey_site import Site, running
 
 RR = mechanism("randomized-response")
 OUE = mechanism("oue")(epsilon="0.25", domain_size=3)
@@ -57,17 +57,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def secrets(site: Site) -> dict[str, str]:
     keys = ApiKeys(site.accountant)
     return {scope: keys.create(f"{scope}-key", [scope])[1] for scope in ("read", "policy", "audit", "spend", "admin")}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
-        yield started
-        started.close()
 
 
 Open = Callable[..., Any]
@@ -471,11 +460,6 @@ def test_content_security_policy_blocks_other_scripts(opened: Open) -> None:
     assert found == {
         **{"eval": "EvalError", "markup": "TypeError", "inline": "TypeError", "elsewhere": "TypeError"},
     }
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_core.installed(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.mark.exhaustive

@@ -19,7 +19,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Inbox
-from survey_site import CHROMIUM, Site, chromium, ledger, running
+from survey_site import Site, ledger, running
 
 MOOD = {"text": "Wie geht es Ihnen?", "categories": ["gut", "schlecht"]}
 QUESTION = "How did you come to work today?"
@@ -64,22 +64,6 @@ def site() -> Iterator[Site]:
 def empty_site() -> Iterator[Site]:
     with Accountant(":memory:") as accountant, running(accountant, usage_seconds=0) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_core.installed(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.fixture

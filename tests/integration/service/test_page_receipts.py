@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 pytest.importorskip("cryptography", reason="no signature: pip install 'ldp-budget[fast]'")
 
 from ldp_budget.publication.publisher import Publisher
-from survey_site import CHROMIUM, Site, chromium, ledger, running
+from survey_site import Site, ledger, running
 
 ARRIVED = "h1[data-state=arrived]"
 
@@ -26,16 +26,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def context() -> Iterator[Any]:
-    program = chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=CHROMIUM)
-        made = browser.new_context(locale="en-US")
-        made.set_default_timeout(15_000)
-        yield made
-        browser.close()
+def context(browser: Any) -> Iterator[Any]:
+    made = browser.new_context(locale="en-US")
+    made.set_default_timeout(15_000)
+    yield made
+    made.close()
 
 
 def _answered(context: Any, link: str, answer: str = "bike") -> Any:

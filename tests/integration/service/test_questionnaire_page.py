@@ -14,9 +14,11 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+import axe_core
+from chromium import CHROMIUM, chromium, devices
 from ldp_budget.registry.public_definition import digest_of
 from questionnaire_site import MOODS, answers_of, health_ledger
-from survey_site import CHROMIUM, RULES, Site, axe_source, chromium, running, tokens
+from survey_site import Site, running, tokens
 
 SOURCES = Path(__file__).parents[3] / "clients" / "js" / "src"
 ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", "waiting", "refused"))
@@ -31,34 +33,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
-        yield started
-        started.close()
-
-
 @pytest.fixture
 def device(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Make pages, each of its own device; fail on any script error."""
-    contexts, wrong = [], []
-
-    def made(**options: Any) -> Any:
-        context = browser.new_context(**{"locale": "en", **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        return page
-
-    yield made
-    for context in contexts:
-        context.close()
-    assert not wrong
+    with devices(browser, 20_000) as made:
+        yield made
 
 
 def opened(page: Any, link: str) -> Any:
@@ -409,11 +387,6 @@ def test_questionnaire_page_on_a_phone_keeps_the_button_in_view_and_scrolls_down
     assert [*wide, wider(page)] == [False] * 4
 
 
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_source(tmp_path_factory.mktemp("axe"))
-
-
 @pytest.mark.parametrize("spoken", ["en", "ko", "de"])
 def test_questionnaire_page_has_no_axe_violation(site: Site, device: Any, axe: str, spoken: str) -> None:
     page = device(reduced_motion="reduce", viewport=PHONE)
@@ -424,7 +397,7 @@ def test_questionnaire_page_has_no_axe_violation(site: Site, device: Any, axe: s
         found = []
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            result = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", RULES)
+            result = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", axe_core.RULES)
             assert len(result["passes"]) > 20
             found += [(view, scheme, each["id"], each["nodes"][0]["html"]) for each in result["violations"]]
         return found

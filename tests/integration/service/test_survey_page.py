@@ -15,10 +15,12 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+import axe_core
+from chromium import CHROMIUM, chromium, devices
 from ldp_budget import mechanism
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.registry.public_definition import digest_of
-from survey_site import CHROMIUM, RULES, WAYS, Site, axe_source, chromium, ledger, running
+from survey_site import WAYS, Site, ledger, running
 
 REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")
 ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", "waiting", "refused"))
@@ -32,34 +34,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = chromium()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=CHROMIUM)
-        yield started
-        started.close()
-
-
 @pytest.fixture
 def device(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Make pages, each of its own device; fail on any script error."""
-    contexts, wrong = [], []
-
-    def made(**options: Any) -> Any:
-        context = browser.new_context(locale="en", **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        return page
-
-    yield made
-    for context in contexts:
-        context.close()
-    assert not wrong
+    with devices(browser) as made:
+        yield made
 
 
 def opened(page: Any, link: str) -> Any:
@@ -903,12 +881,6 @@ def test_page_shows_the_question_in_its_language(site: Site, device: Any) -> Non
     assert site.charged("polyglot") == 1
 
 
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """axe-core, which looks for what keeps people from using a page."""
-    return axe_source(tmp_path_factory.mktemp("axe"))
-
-
 # In the dark a page is the same but for these.
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
 
@@ -922,7 +894,7 @@ def test_axe_finds_no_violation(site: Site, device: Any, axe: str, spoken: str, 
     def check(view: str) -> None:
         if not page.evaluate("'axe' in window"):
             page.evaluate(f"{axe}; void 0")
-        for scheme, rules, least in (("light", RULES, 21), ("dark", OF_COLOURS, 1)):
+        for scheme, rules, least in (("light", axe_core.RULES, 21), ("dark", OF_COLOURS, 1)):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             found = page.evaluate("(rules) => axe.run(document, { runOnly: rules })", rules)
             wrong = [

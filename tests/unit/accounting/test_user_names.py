@@ -13,7 +13,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, mechanism
-from ldp_budget._validation import canonical_user
+from ldp_budget._validation import canonical_text
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.reports.charged_release import Released, release
@@ -42,10 +42,10 @@ def one_account(ledger: Accountant, charges: int = 2) -> bool:
 
 
 def test_user_name_is_trimmed_and_composed() -> None:
-    assert {canonical_user(spelling) for spelling in SPELLINGS} == {NAME}
-    assert {canonical_user(f"{mark} {NAME}{mark}") for mark in INVISIBLE} == {NAME}
-    assert canonical_user("alice") == "alice"
-    assert canonical_user("Alice") != canonical_user("alice")
+    assert {canonical_text(spelling) for spelling in SPELLINGS} == {NAME}
+    assert {canonical_text(f"{mark} {NAME}{mark}") for mark in INVISIBLE} == {NAME}
+    assert canonical_text("alice") == "alice"
+    assert canonical_text("Alice") != canonical_text("alice")
     for text in (
         *SPELLINGS,
         *INVISIBLE,
@@ -54,7 +54,7 @@ def test_user_name_is_trimmed_and_composed() -> None:
         "\u1e9b\u0323 ",
         "\ud800 ",
     ):
-        assert canonical_user(canonical_user(text)) == canonical_user(text)
+        assert canonical_text(canonical_text(text)) == canonical_text(text)
 
 
 def test_spend_by_other_spellings_charges_one_account(ledger: Accountant) -> None:

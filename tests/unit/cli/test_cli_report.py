@@ -114,8 +114,11 @@ def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
     row = survey_line.json("estimate", "mood", *files(survey_line), "--consistent")
     page = page_of(survey_line, *files(survey_line))
     bars = [each for tag, each in page.tags if tag == "rect" and each["class"] == "bar" and each["height"] == "16"]
+    axis = [float(text.removesuffix(" %")) for tag, text in page.texts if tag == "span" and text.endswith(" %")][:3]
+    assert axis[0] == 0
+    assert axis[-1] >= max(100 * each["share_high"] for each in row["answers"])
     assert [float(str(bar["width"]).rstrip("%")) for bar in bars] == pytest.approx(
-        [100 * each["share"] for each in row["answers"]], abs=0.01
+        [100 * 100 * each["share"] / axis[-1] for each in row["answers"]], abs=0.01
     )
     words = [text for _, text in page.texts]
     for each in row["answers"]:
