@@ -2,8 +2,9 @@
 
 `tests/unit` is the plain run. `--integration` and `--exhaustive` run another tier in its place; several of `--unit`,
 `--integration` and `--exhaustive` run several. A path to a file or folder of a tier chooses that tier too. A single case
-of a unit or integration test may have the marker `exhaustive`: it belongs to the exhaustive tier. Properties belong to
-their own tier with 25 examples, and to the exhaustive tier with 100.
+of a unit or integration test may have the marker `exhaustive`: it belongs to the exhaustive tier. A unit test of more than
+a tenth of a second has the marker `slow`: it runs with the integration tests, and when a path names it. Properties belong
+to their own tier with 25 examples, and to the exhaustive tier with 100.
 """
 
 from __future__ import annotations
@@ -45,9 +46,13 @@ hypothesis.settings.register_profile("exhaustive", deadline=None, max_examples=1
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers", "tiers of tests (without an option: --unit)")
-    group.addoption("--unit", action="store_true", help="run tests/unit: no other process, no network")
     group.addoption(
-        "--integration", action="store_true", help="run tests/integration: processes, servers, browser, docs"
+        "--unit", action="store_true", help="run tests/unit without the slow ones: one process, no network"
+    )
+    group.addoption(
+        "--integration",
+        action="store_true",
+        help="run tests/integration, with processes, servers and a browser, and the slow tests of tests/unit",
     )
     group.addoption(
         "--exhaustive",
@@ -60,17 +65,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def chosen(config: pytest.Config) -> set[str]:
-    """The tiers of this run."""
+    """The tiers of this run; a path to unit tests chooses the slow ones of them, too."""
     named = {tier for tier in TIERS if config.getoption(f"--{tier}")}
     paths = (config.invocation_params.dir / str(argument).partition("::")[0] for argument in config.args)
     pointed = {tier for path in paths if (tier := tier_of(path.resolve())) is not None}
-    return named or pointed or {"unit"}
+    return named or pointed | ({"slow"} if "unit" in pointed else set()) or {"unit"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the folders of the other tiers; exhaustive cases are in all three."""
+    """Skip the folders of the other tiers; exhaustive cases are in all three, slow ones in tests/unit."""
     tier = tier_of(collection_path)
-    return True if tier is not None and not {tier, "exhaustive"} & chosen(config) else None
+    holding = {tier, "exhaustive"} | ({"integration"} if tier == "unit" else set())
+    return True if tier is not None and not holding & chosen(config) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses

@@ -21,11 +21,15 @@ def tier_of(path: Path) -> str | None:
 
 
 def tiers_of(item: pytest.Item) -> set[str]:
-    """The tiers of a test. A property of Hypothesis is in the exhaustive tier as well, with more examples."""
+    """The tiers of a test. A property of Hypothesis is in the exhaustive tier as well, with more examples.
+
+    A slow unit test is in the integration tier, and in `slow`, which a path to it chooses.
+    """
     if item.get_closest_marker("exhaustive") is not None:
         return {"exhaustive"}
     is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-    return {tier_of(item.path) or "unit"} | ({"exhaustive"} if is_property else set())
+    own = {"integration", "slow"} if item.get_closest_marker("slow") is not None else {tier_of(item.path) or "unit"}
+    return own | ({"exhaustive"} if is_property else set())
 
 
 def mark_some(items: Iterable[pytest.Item]) -> None:

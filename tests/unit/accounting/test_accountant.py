@@ -83,6 +83,7 @@ def test_spend_of_a_tenth_fits_ten_times_into_one(accountant: Accountant, coin: 
     assert accountant.spend("bob", coin(0.1)).status == "spent", "another user has a budget of their own"
 
 
+@pytest.mark.slow
 @given(
     st.decimals(min_value="0.01", max_value=3, allow_nan=False, places=11),
     st.decimals(min_value="0.1", max_value=3, allow_nan=False, places=11),
@@ -587,6 +588,7 @@ def test_accountant_with_an_unknown_url_scheme_raises(tmp_path: Path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_balance_states_the_shuffled_figure_and_does_not_enforce_it(accountant: Accountant, coin: Coin) -> None:
     """Twenty reports at ε = .5, each among ten thousand: centrally about a hundredth of their sum."""
     from ldp_budget.accounting.rule_comparison import message_of

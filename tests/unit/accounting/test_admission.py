@@ -135,6 +135,7 @@ def test_decide_counts_the_full_price_of_used_plans_in_the_lifetime_limit(
 CURVES = st.lists(st.integers(0, 400), min_size=1, max_size=8).map(sorted)
 
 
+@pytest.mark.slow
 @given(CURVES, st.integers(0, 100), st.integers(0, 12), st.integers(0, 1500))
 def test_affordable_along_a_curve_is_exact(points: list[int], above: int, done: int, room: int) -> None:
     """The bisection over the curve answers as trying every count would."""

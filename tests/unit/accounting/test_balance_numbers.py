@@ -58,6 +58,7 @@ def test_balance_of_an_unbounded_sum_is_infinite(accountant: Accountant) -> None
     assert (state.spent.rho, state.remaining.rho) == (math.inf, 0)
 
 
+@pytest.mark.slow
 @given(st.integers(0, LARGEST), st.sampled_from(list(DIGITS)))
 def test_balance_numbers_are_never_optimistic(units: int, name: str) -> None:
     """Also where a double cannot hold the digits: it is shown as it prints, and that is on the safe side."""

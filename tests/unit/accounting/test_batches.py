@@ -100,6 +100,7 @@ def spent(accountant: Accountant, spends: Sequence[Spend]) -> dict[str, list[Any
 # -- each line -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("part")
 def test_spend_batch_of_mixed_lines_gives_each_the_result_of_a_spend(ledger: Accountant, clock: Clock) -> None:
     spends = lines(90)
@@ -168,6 +169,7 @@ def test_spend_batch_under_a_plan_refuses_what_exceeds_its_quota(ledger: Account
 # -- the key -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("part")
 def test_spend_batch_with_used_key_returns_recorded_results(ledger: Accountant) -> None:
     spends = lines(70)
@@ -192,6 +194,7 @@ def changed(spends: list[Spend]) -> dict[str, list[Spend]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("part")
 def test_spend_batch_with_other_lines_under_the_key_raises_and_charges_nothing(ledger: Accountant) -> None:
     """Earlier lines of a list that had grown were once charged before the conflict was found."""
@@ -205,6 +208,7 @@ def test_spend_batch_with_other_lines_under_the_key_raises_and_charges_nothing(l
     assert statuses(ledger.spend_batch(spends, key="batch")) == statuses(first), "the key still names the first lines"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LedgerError, ZeroDivisionError])
 def test_spend_batch_interrupted_after_a_part_refuses_other_lines(
     ledger: Accountant, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
@@ -255,6 +259,7 @@ def test_spend_batch_failing_after_a_part_says_that_lines_were_charged(
     assert caught.value.unknown
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("fails_at", [0, 1, 2, 5])
 @pytest.mark.usefixtures("part")
@@ -283,6 +288,7 @@ def test_spend_batch_again_after_a_failure_charges_each_line_once(
     assert ledger.verify().ok
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("part")
 def test_spend_batch_again_tries_only_the_lines_that_failed(ledger: Accountant) -> None:
     spends = [spend._replace(policy="new") if place % 5 == 2 else spend for place, spend in enumerate(one_each(30))]
@@ -317,6 +323,7 @@ def test_spend_batch_whose_lines_all_failed_is_tried_again_as_a_whole(ledger: Ac
 # -- runs of several batches ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spend_batch_without_lines_ends_a_run(ledger: Accountant) -> None:
     spends = one_each(20)
     for _ in range(2):
@@ -360,6 +367,7 @@ def test_spend_batch_with_an_erased_user_charges_the_others(ledger: Accountant) 
     assert ledger.is_erased("user 3")
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 2)])
 def test_spend_batch_in_a_copied_ledger_continues(

@@ -74,6 +74,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(steps=STEPS)
 def test_history_equals_the_receipts(steps: list[tuple[int, str]]) -> None:
     clock = Clock()

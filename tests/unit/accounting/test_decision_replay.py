@@ -170,6 +170,7 @@ def test_decide_without_the_rows_of_a_window_refuses(database: Database, clock: 
         clock.advance(days=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -466,6 +467,7 @@ def test_collection_with_a_changed_row_refuses(database: Database, clock: Clock)
         assert accountant.collection("mood").mechanism.guarantee.epsilon == 4
 
 
+@pytest.mark.slow
 def test_verify_of_a_moved_ledger_that_was_opened_by_an_older_row_finds_it(
     database: Database, clock: Clock, tmp_path: Path
 ) -> None:
@@ -616,6 +618,7 @@ def live(accountant: Accountant, clock: Clock, seed: int, entries: int) -> None:
             clock.advance(seconds=draw.choice([0, 1, 600]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "entries"),
     [(99, 2_000), *(pytest.param(seed, 10_000, marks=pytest.mark.exhaustive) for seed in range(20))],

@@ -53,6 +53,7 @@ def test_plan_is_immutable() -> None:
         plan.counts[PAIR] = 5  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_plan_round_trips_through_json() -> None:
     plan = Plan([(oue(1), 50), (Laplace("0.1"), 3), (Approximate(1, "1e-9"), 1)], delta="1e-6")
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
@@ -126,6 +127,7 @@ def test_solve_by_each_rule_for_fifty_reports_of_oue_matches() -> None:
     assert bought == {"basic": "0.080", "zcdp": "0.157", "gdp": "0.150", "exact": "0.170"}
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.sampled_from(["basic", "zcdp", "gdp"]),

@@ -39,6 +39,7 @@ def used(accountant: Accountant, user: str, policy: str = "default") -> list[tup
 # -- quotas --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from((ONE, HALF, TENTH)), st.integers(1, 3)), max_size=12))
 def test_plan_admits_any_order_up_to_the_quotas(asked: list[tuple[Mechanism, int]]) -> None:
@@ -270,6 +271,7 @@ def sealed_at(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> Callab
     return seal
 
 
+@pytest.mark.slow
 def test_plan_price_of_an_earlier_release_stays(
     accountant: Accountant, sealed_at: Callable[[Plan, float], None]
 ) -> None:
@@ -383,6 +385,7 @@ def test_plan_charges_a_plain_limit_the_cost_of_its_reports(accountant: Accounta
     assert [bool(accountant.spend("alice", HALF, policy="plain")) for _ in range(2)] == [True, False]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(("0", "2", "4", "99"))), max_size=8))
 def test_plan_random_histories_fit_the_lifetime_limit(steps: list[tuple[int, str]]) -> None:

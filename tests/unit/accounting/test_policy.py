@@ -27,6 +27,7 @@ LIMITS = st.builds(
 # -- one limit -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(LIMITS, COSTS, COSTS)
 def test_affordable_is_exactly_the_count_that_fits(limit: Limit, spent: Costs, cost: Costs) -> None:
     count = limit.affordable(spent, cost)
@@ -36,6 +37,7 @@ def test_affordable_is_exactly_the_count_that_fits(limit: Limit, spent: Costs, c
         assert not limit.fits(spent, cost.times(count + 1))
 
 
+@pytest.mark.slow
 @given(LIMITS, COSTS)
 def test_remaining_is_between_zero_and_the_capacity(limit: Limit, spent: Costs) -> None:
     for most, left in zip(limit.capacity, limit.remaining(spent), strict=True):
@@ -173,6 +175,7 @@ def test_policy_without_a_name_raises() -> None:
         Policy("", as_limits(["lifetime=1"]))
 
 
+@pytest.mark.slow
 @given(st.lists(LIMITS, min_size=1, max_size=1), st.booleans(), st.sampled_from([None, "any"]))
 def test_policy_round_trips_through_json(limits: list[Limit], unbounded: bool, relation: str | None) -> None:
     made = Policy("default", tuple(limits), 3, relation, unbounded)

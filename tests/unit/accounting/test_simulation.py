@@ -68,6 +68,7 @@ def check(foretold: tuple[Binding, ...], found: dict[str, tuple[datetime, int, i
     assert found.keys() <= {binding.period for binding in foretold}
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("limits", "asked", "every", "reports", "start"),
@@ -137,6 +138,7 @@ def policy(*limits: str, **more: Any) -> Policy:
     return Policy("default", tuple(map(Limit.parse, limits)), unbounded=True, **more)
 
 
+@pytest.mark.slow
 def test_simulate_without_refusal_in_a_hundred_years_reports_never() -> None:
     (day, lifetime) = simulate(policy("day=1", "lifetime=5218"), coin(1), every="week", start=NEW_YEAR)
     assert (day.at, day.report, day.charged, day.never) == (None, None, 5218, "within 100 years")
@@ -170,6 +172,7 @@ def test_simulate_of_an_inadmissible_mechanism_says_so() -> None:
 # -- when it is asked -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", ["day", "week", "month"])
 @pytest.mark.parametrize(
     "start",

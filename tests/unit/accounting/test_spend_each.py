@@ -100,6 +100,7 @@ def test_spend_each_of_many_users_shares_a_transaction(accountant: Accountant, t
     assert len(transactions) == 1
 
 
+@pytest.mark.slow
 def test_spend_each_of_very_many_users_is_split_into_parts(
     accountant: Accountant, transactions: list[set[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +111,7 @@ def test_spend_each_of_very_many_users_is_split_into_parts(
     check(accountant)
 
 
+@pytest.mark.slow
 def test_spend_each_of_several_threads_charges_each_request_once(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,6 +176,7 @@ def test_share_with_a_new_period_backfills_from_the_journal(accountant: Accounta
     check(accountant)
 
 
+@pytest.mark.slow
 def test_share_under_another_rule_uses_its_sums(accountant: Accountant) -> None:
     limits = ["lifetime=8,1e-6,renyi:3", "month=9,9e-7+1e-7,zcdp"]
     accountant.set_policy("default", limits, shares={"team-a": ["lifetime=7.5", "month=2"]})

@@ -93,6 +93,7 @@ def check(accountant: Accountant, overview: Overview, refused: Counter[tuple[str
     assert (overview.totals()["users"], overview.totals()["erased"]) == (counts["users"], counts["erased"])
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 def test_overview_agrees_with_journal_balances_and_receipts(ledger: Accountant, clock: Clock) -> None:
     draws = random.Random(7)

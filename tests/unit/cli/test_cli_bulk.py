@@ -102,6 +102,7 @@ def randomize(budget: CommandLine, tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow
 def test_repeated_user_is_charged_twice_with_a_warning(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
@@ -116,6 +117,7 @@ SPELT = "user,answer\nZoë,yes\n Zoë,no\nZoe\u0308\t,no\nzoë,yes\nann,no\nAnn 
 CASE = "Warning: 4 names differ from another name only by case or spaces, and each has its own budget"
 
 
+@pytest.mark.slow
 def test_spellings_of_one_name_are_one_user(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
@@ -154,6 +156,7 @@ def test_repeated_user_of_a_stream_is_warned_about_at_the_end(budget: CommandLin
 # -- who was charged --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_randomize_without_spend_says_that_no_user_was_charged(
     budget: CommandLine, randomize: Callable[..., Any]
 ) -> None:
@@ -191,6 +194,7 @@ def stopping(users: int | None) -> Iterator[Callable[[int], None]]:
     yield advance
 
 
+@pytest.mark.slow
 def test_stopped_run_without_a_key_prints_a_key_to_continue(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +247,7 @@ def test_file_with_a_wrong_row_charges_no_user(
     assert spent(budget, "a") == [0]
 
 
+@pytest.mark.slow
 def test_stopped_randomize_continues_with_the_same_command(
     budget: CommandLine, monkeypatch: pytest.MonkeyPatch, randomize: Callable[..., Any]
 ) -> None:

@@ -190,6 +190,7 @@ def test_calibrate_third_party_mechanism_from_its_fields(command: CommandLine, t
     )
 
 
+@pytest.mark.slow
 def test_spend_charges_a_third_party_mechanism(command: CommandLine, toy: None) -> None:
     command("policy", "set", "default", "--limit", "lifetime=4")
     assert command.json("quote", "alice", "toy", "--epsilon", "3")["affordable_reports"] == 1
@@ -199,6 +200,7 @@ def test_spend_charges_a_third_party_mechanism(command: CommandLine, toy: None) 
     assert (row["plugin"], row["status"], row["aliases"]) == ("toy-box", "ok", ["plaything"])
 
 
+@pytest.mark.slow
 def test_history_without_the_plugin_stays_readable(
     command: CommandLine, toy: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from command_line import CommandLine
 
@@ -41,6 +43,7 @@ def test_compose_certificate_in_a_missing_folder_is_an_error(command: CommandLin
     assert "Cannot write" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_policy_set_certificate_certifies_the_plan(command: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     command("collection", "add", "mood", "oue", "--epsilon", "0.5", "--categories", "good,fair,bad")

@@ -57,6 +57,7 @@ def randomize(survey_line: CommandLine, tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_randomize_trims_and_normalizes_answers(randomize: Callable[..., Any], kind: str) -> None:
     text = "\n".join(MESSY.splitlines()[:4]) + "\n"
@@ -138,6 +139,7 @@ def test_repeated_run_of_trimmed_users_is_charged_once(survey_line: CommandLine,
     assert said == {"spent": 0, "refused": 0, "repeated": 2}
 
 
+@pytest.mark.slow
 def test_empty_round_breaks_no_trend(randomize: Callable[..., Any], survey_line: CommandLine, tmp_path: Path) -> None:
     rows = "".join(f"u{at},{'yes' if at % 3 else 'no'}\n" for at in range(60))
     for name, code in (("one", 0), ("two", 0), ("none", 0)):

@@ -195,6 +195,7 @@ def test_estimate_of_many_answers_is_within_its_errors(
         assert row["high"] - row["low"] == pytest.approx(2 * 1.959964 * row["std_error"], rel=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded")
 def test_estimate_of_many_numbers_is_within_its_error(
     command: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
@@ -236,6 +237,7 @@ def test_estimate_of_several_files_is_one_estimate(party: CommandLine, tmp_path:
         assert row["count"] == pytest.approx(first["count"] + second["count"])
 
 
+@pytest.mark.slow
 def test_estimate_of_equal_files_warns(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     once, other, copy = (tmp_path / name for name in ("once", "other", "copy"))
@@ -272,6 +274,7 @@ def test_randomize_draws_fresh_noise_in_each_run(party: CommandLine, tmp_path: P
 # -- charging ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_randomize_with_spend_charges_users_and_drops_the_refused(party: CommandLine, tmp_path: Path) -> None:
     party("spend", "bob", "oue", "--epsilon", "0.5", "--domain-size", "2")
     source = table(tmp_path / "answers.csv", user=["alice", "bob", "carol", "carol"], party=PARTIES[:4])
@@ -339,6 +342,7 @@ def test_randomize_replaces_an_uncharged_file_with_overwrite_alone(
     party(*arguments[:-1], tmp_path / "notes", "--overwrite")
 
 
+@pytest.mark.slow
 def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
     party: CommandLine, tmp_path: Path
 ) -> None:

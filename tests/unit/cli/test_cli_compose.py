@@ -74,6 +74,7 @@ def test_compose_takes_a_collection(command: CommandLine) -> None:
     assert planned["rules"]["basic"]["epsilon_per_report"] == 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp", "exact"])
 def test_plan_fits_the_total_and_hardly_more_would(command: CommandLine, rule: str) -> None:
     result = command.json(
@@ -91,6 +92,7 @@ def test_plan_fits_the_total_and_hardly_more_would(command: CommandLine, rule: s
     )
 
 
+@pytest.mark.slow
 def test_plan_of_memoized_reports_shows_target_and_loss(command: CommandLine) -> None:
     bit = ("one-bit-mean", "--maximum", 10, "--rounding", 1, "--flip", 0.2)
     arguments = ("plan", *bit, "--reports", 50, "--total-epsilon", 4)
@@ -107,6 +109,7 @@ def test_plan_of_memoized_reports_shows_target_and_loss(command: CommandLine) ->
     assert line in command(*arguments).stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_compose_memoized_reports_cost_at_most_all_their_values(command: CommandLine) -> None:
     """The two bits of a range that is one cell wide, the kept buckets, and the declared answers of RAPPOR."""
     bit = ("one-bit-mean", "--maximum", 10, "--rounding", 10)
@@ -132,6 +135,7 @@ def test_compose_memoized_reports_cost_at_most_all_their_values(command: Command
     assert "at most 2 times the cap of one memoized value, ε = 0.5" in shown
 
 
+@pytest.mark.slow
 def test_ledger_admits_the_planned_memoized_reports(command: CommandLine) -> None:
     made = ldp_budget.mechanism("one-bit-mean")(epsilon="0.5", maximum=10, rounding=10)
     with Accountant(":memory:") as accountant:
@@ -141,6 +145,7 @@ def test_ledger_admits_the_planned_memoized_reports(command: CommandLine) -> Non
         assert accountant.spend("bob", made, reports=3).status == "refused", "without labels all are of new values"
 
 
+@pytest.mark.slow
 def test_compare_with_reports_shows_totals_under_every_rule(command: CommandLine) -> None:
     total = ("--reports", 365, "--total-delta", "1e-6")
     ranked = command.json("compare", "--epsilon", 1, "--domain-size", 5, "--users", 1000, *total)
@@ -184,6 +189,7 @@ def test_compare_with_a_wrong_total_names_the_mistake(
     assert why in result.stderr
 
 
+@pytest.mark.slow
 def test_plan_of_plain_reports_has_no_note(command: CommandLine) -> None:
     arguments = ("plan", "oue", "--domain-size", 4, "--reports", 8, "--total-epsilon", 8, "--total-delta", "1e-6")
     for row in command.json(*arguments)["rules"].values():
@@ -191,6 +197,7 @@ def test_plan_of_plain_reports_has_no_note(command: CommandLine) -> None:
     assert "--epsilon takes" not in command(*arguments).stdout
 
 
+@pytest.mark.slow
 def test_compose_with_a_shuffler_adds_the_central_epsilon(command: CommandLine) -> None:
     """ε₀ = .5, ten thousand users: two answers .0181, unary encoding .0124; nothing of it is a limit's."""
     for words, central in ((("randomized-response",), 0.0182), (("oue", "--domain-size", 10), 0.0125)):
@@ -221,6 +228,7 @@ def test_compose_says_why_basic_may_be_less_than_exact(command: CommandLine) -> 
     assert "Rule basic" not in command(*bit).stdout, "without a flip one report loses the cap"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp"])
 def test_ledger_admits_exactly_the_planned_reports(command: CommandLine, rule: str) -> None:
     rules = command.json(
@@ -268,6 +276,7 @@ def test_compose_and_plan_with_bad_input_name_it(
     assert message in command.error(*arguments, code=code)
 
 
+@pytest.mark.slow
 def test_compare_ranks_frequency_mechanisms_by_their_own_predictions(command: CommandLine) -> None:
     rows = command.json("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944)
     errors = [row["mean_std_error"] for row in rows]
@@ -282,6 +291,7 @@ def test_compare_ranks_frequency_mechanisms_by_their_own_predictions(command: Co
         assert bool(row["setting"]) == (row["mechanism"] not in plain)
 
 
+@pytest.mark.slow
 def test_compare_shows_the_setting_of_each_mechanism(command: CommandLine) -> None:
     arguments = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944)
     rows = {row["mechanism"]: row for row in command.json(*arguments)}
@@ -328,6 +338,7 @@ def test_compare_includes_third_party_mechanisms(
         rank_frequency(0, 7, 944)
 
 
+@pytest.mark.slow
 def test_compare_two_answers_includes_randomized_response(command: CommandLine) -> None:
     rows = command.json("compare", "--epsilon", 1, "--domain-size", 2, "--users", 100)
     assert "randomized-response" in {row["mechanism"] for row in rows}
@@ -344,6 +355,7 @@ def test_compare_puts_the_constant_output_among_the_numeric_mechanisms(command: 
     assert names.index("bounded-laplace") < names.index("constant-output")
 
 
+@pytest.mark.slow
 def test_compare_numeric_with_users_ranks_by_the_error_of_the_mean(command: CommandLine) -> None:
     """A bias stays however many users there are, so what is best for one report may be worst for ten thousand."""
     arguments = ("compare", "--epsilon", 1, "--lower", 0, "--upper", 77)
@@ -371,6 +383,7 @@ def test_compare_ranks_every_pure_numeric_mechanism(command: CommandLine) -> Non
     assert rows[0]["mechanism"] == "hybrid"
 
 
+@pytest.mark.slow
 def test_compare_answers_and_range_prints_both_tables(command: CommandLine) -> None:
     arguments = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944, "--lower", 0, "--upper", 1)
     rows = command.json(*arguments)
@@ -383,6 +396,7 @@ def test_compare_answers_and_range_prints_both_tables(command: CommandLine) -> N
     assert "Error of the mean of 944 users" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.some(7)
 @pytest.mark.parametrize(
     "arguments",
@@ -411,6 +425,7 @@ def test_plot_without_matplotlib_names_the_extra(
     assert not (tmp_path / "x.png").exists()
 
 
+@pytest.mark.slow
 def test_demo_runs_in_an_empty_folder(command: CommandLine, tmp_path: Path) -> None:
     shown = command("demo", "--out", tmp_path / "demo").stdout
     for step in range(1, 8):
@@ -422,6 +437,7 @@ def test_demo_runs_in_an_empty_folder(command: CommandLine, tmp_path: Path) -> N
     assert not command.ledger.exists(), "the demo creates no ledger of the user"
 
 
+@pytest.mark.slow
 def test_demo_where_all_are_refused_writes_no_report(command: CommandLine, tmp_path: Path) -> None:
     """`demo --epsilon 9` said "Charged 0 users, refused 944" and wrote 944 reports."""
     shown = command("demo", "--epsilon", 9, "--out", tmp_path / "demo").stdout
@@ -430,6 +446,7 @@ def test_demo_where_all_are_refused_writes_no_report(command: CommandLine, tmp_p
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == ["answers.csv", "parties.txt"]
 
 
+@pytest.mark.slow
 def test_demo_where_some_are_refused_randomizes_the_others_alone(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -455,6 +472,7 @@ def test_demo_where_some_are_refused_randomizes_the_others_alone(
     assert randomized == [943], "the answer of the refused user is not even read"
 
 
+@pytest.mark.slow
 def test_policy_set_for_expected_reports_takes_their_best_order(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=40")
     command("collection", "add", "poll", "random-substitution", "--epsilon", 1, "--domain-size", 100)

@@ -94,6 +94,7 @@ def test_estimate_consistent_of_a_mean_and_with_adjust_is_refused(command: Comma
 # -- compare ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compare_margin_gives_the_least_number_of_respondents(command: CommandLine) -> None:
     asked = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 1000)
     rows = command.json(*asked, "--margin", "0.02")
@@ -144,6 +145,7 @@ def test_report_bits_number_all_possible_reports(name: str, parameters: dict[str
     assert ldp_budget.mechanism(name)(**parameters).report_bits == bits
 
 
+@pytest.mark.slow
 def test_compare_shows_the_bits_of_every_frequency_mechanism(command: CommandLine) -> None:
     rows = command.json("compare", "--epsilon", 1, "--domain-size", 7, "--users", 1000)
     assert all(isinstance(row["bits"], int) for row in rows)

@@ -76,6 +76,7 @@ def test_command_line_without_a_command_says_to_start_with_the_demo(command: Com
 # -- examples -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_help_of_every_command_has_an_example_of_that_command(
     command: CommandLine, paths: list[tuple[str, ...]]
 ) -> None:
@@ -90,6 +91,7 @@ def test_help_of_every_command_has_an_example_of_that_command(
             assert all(word in words for word in name[:2]), f"{line} is an example of another command than {path}"
 
 
+@pytest.mark.slow
 def test_every_example_parses(
     command: CommandLine, paths: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +125,7 @@ def parse(words: list[str], ledger: str) -> None:
             found = below
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", registry().names())
 def test_example_of_a_mechanism_is_charged_as_typed(command: CommandLine, name: str) -> None:
     if name == "matrix-substitution":
@@ -171,6 +174,7 @@ RUN = (
 """The commands whose first example is run, in this order, on one ledger."""
 
 
+@pytest.mark.slow
 def test_examples_run_in_order_on_one_ledger(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +201,7 @@ def typed(line: str) -> list[str]:
 # -- texts --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_help_of_every_command_fits_the_terminal_and_begins_with_a_verb(
     command: CommandLine, paths: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

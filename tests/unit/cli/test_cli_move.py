@@ -44,6 +44,7 @@ def test_ledger_move_with_a_wrong_place_names_it(first: str, tmp_path: Path, com
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.1")["status"] == "spent"
 
 
+@pytest.mark.slow
 def test_ledger_move_abort_opens_the_source_again(
     first: str, tmp_path: Path, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

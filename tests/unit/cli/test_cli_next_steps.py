@@ -52,6 +52,7 @@ def test_collection_add_twice_says_that_it_exists(command: CommandLine) -> None:
     assert "Collection 'mood' exists with another definition. It was not changed." in message
 
 
+@pytest.mark.slow
 def test_plan_prints_the_policy_command_that_enforces_it(command: CommandLine) -> None:
     words = ["plan", "oue", "--domain-size", "7", "--reports", "50", "--total-epsilon", "8", "--total-delta", "1e-6"]
     notes = command(*words).stderr
@@ -156,6 +157,7 @@ def test_demo_with_a_wrong_epsilon_prints_only_the_error(command: CommandLine, t
     assert not (tmp_path / "demo").exists()
 
 
+@pytest.mark.slow
 def test_demo_shows_commands_that_work_in_their_order(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def reports(made: Any, path: Path, values: list[int], seed: int = 1) -> Path:
 # -- the file ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("suffix", MAGIC)
 def test_plot_has_the_format_of_its_suffix(command: CommandLine, tmp_path: Path, suffix: str) -> None:
@@ -101,6 +102,7 @@ def test_plot_with_another_suffix_is_wrong_usage(command: CommandLine, tmp_path:
     assert not (tmp_path / name).exists()
 
 
+@pytest.mark.slow
 def test_plot_to_an_unwritable_place_is_a_sentence(command: CommandLine, tmp_path: Path) -> None:
     calibrate = ("calibrate", "oue", "--epsilon", 1, "--domain-size", 7, "--plot")
     assert "no.png: No such file" in command.error(*calibrate, tmp_path / "nowhere" / "no.png")
@@ -127,6 +129,7 @@ def test_every_plot_without_matplotlib_names_the_extra(
     assert not (tmp_path / "x.png").exists()
 
 
+@pytest.mark.slow
 def test_plot_ignores_the_users_matplotlib_settings_and_keeps_them(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +162,7 @@ def test_plot_labels_keep_both_ends_and_differ() -> None:
     assert labels.labels(["short", "also short"]) == ["short", "also short"]
 
 
+@pytest.mark.slow
 def test_plot_texts_with_dollars_and_braces_are_literal(command: CommandLine, tmp_path: Path) -> None:
     answers = ("$10–$20", "a_b^{c}", "만족한다", "<&>")
     made = collection(command, answers=answers)
@@ -170,6 +174,7 @@ def test_plot_texts_with_dollars_and_braces_are_literal(command: CommandLine, tm
     assert shown.stderr == "", "the reader's fonts show it"
 
 
+@pytest.mark.slow
 def test_characters_without_a_font_warn_once(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +189,7 @@ def test_characters_without_a_font_warn_once(
     assert "has boxes for characters that no installed font has. Install Noto Sans CJK" in shown.stderr
 
 
+@pytest.mark.slow
 def test_character_that_the_usual_font_lacks_comes_from_the_next_one(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +207,7 @@ def test_character_that_the_usual_font_lacks_comes_from_the_next_one(
 # -- estimate ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plot_bars_have_label_interval_and_percent(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     made = collection(command)
     file = reports(made, tmp_path / "a.reports", [0] * 50 + [1] * 30 + [2] * 20)
@@ -220,6 +227,7 @@ def test_plot_bars_have_label_interval_and_percent(command: CommandLine, tmp_pat
         assert each.xy[1] == rows.index(row), "at its bar"
 
 
+@pytest.mark.slow
 def test_plot_of_many_answers_draws_the_largest(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     names = tuple(f"answer {place}" for place in range(500))
     made = collection(command, answers=names)
@@ -253,6 +261,7 @@ def test_plot_draws_negative_estimates(tmp_path: Path, drawn: list[Figure]) -> N
     assert legend == ["estimate", "95 % interval", "adjusted (simplex), for showing: not unbiased"]
 
 
+@pytest.mark.slow
 def test_plot_of_a_mean_has_interval_range_and_bias(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:
@@ -324,6 +333,7 @@ def test_estimate_by_round_with_top_keeps_the_same_answers(command: CommandLine,
     assert lines[1] == "The 2 largest of 3 answers. Their counts are more likely too large than too small"
 
 
+@pytest.mark.slow
 def test_plot_of_rounds_with_many_answers_has_panels(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:
@@ -383,6 +393,7 @@ def test_rounds_of_memoized_reports_note_the_shared_noise(command: CommandLine, 
 # -- compare -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plot_of_a_comparison_names_the_request(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     asked = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944, "--lower", 18, "--upper", 70)
     rows = command.json(*asked, "--plot", tmp_path / "x.png")
@@ -434,6 +445,7 @@ def test_plot_tests_cover_every_mechanism() -> None:
     assert ours <= set(CALIBRATED)
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", CALIBRATED)
 def test_plot_of_a_mechanism_has_its_error_against_epsilon(name: str, tmp_path: Path, drawn: list[Figure]) -> None:
@@ -465,6 +477,7 @@ def test_plot_with_users_has_the_error_of_the_estimate(
     assert "domain_size = 7" in said(drawn[-1])
 
 
+@pytest.mark.slow
 def test_plot_densities_differ_by_line_style(tmp_path: Path, drawn: list[Figure]) -> None:
     plot_mechanism(ldp_budget.mechanism("laplace")(epsilon=1, lower=0, upper=1), str(tmp_path / "x.png"))
     lines = drawn[-1].axes[1].lines
@@ -495,6 +508,7 @@ def coin(epsilon: str) -> ldp_budget.Mechanism:
     return ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
 
 
+@pytest.mark.slow
 def test_plot_of_a_balance_has_steps_for_each_limit(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:

@@ -167,6 +167,7 @@ def test_report_before_the_first_answer_says_what_will_be_there(survey_line: Com
     assert page.said("Possible answers") == "a number from 0 to 9"
 
 
+@pytest.mark.slow
 def test_report_before_the_first_answer_shows_options_and_limits(survey_line: CommandLine) -> None:
     survey_line("policy", "set", "default", "--limit", "lifetime=9", "--limit", "week=2")
     survey_line("collection", "add", "plan", "grr", "--epsilon", "1", "--categories", "red,green")
@@ -184,6 +185,7 @@ def test_report_intervals_are_those_of_estimate(survey_line: CommandLine) -> Non
         assert re.search(rf"^{answer} .* {re.escape(low)} +{re.escape(high)}", table, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine) -> None:
     folder = Path(survey_line.ledger).parent
     survey_line(

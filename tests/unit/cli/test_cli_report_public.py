@@ -30,6 +30,7 @@ def regional(command: CommandLine, begun: Callable[..., None]) -> CommandLine:
 WORDS = ("--column", "mood", "--user-column", "user", "--public", "region", "--spend", "--out")
 
 
+@pytest.mark.slow
 def test_report_of_public_column_names_it_and_its_smallest_group(regional: CommandLine, tmp_path: Path) -> None:
     regional("randomize", "mood", tmp_path / "rows.csv", *WORDS, tmp_path / "r")
     regional("report", "mood", tmp_path / "r", "--out", tmp_path / "page.html")
@@ -58,6 +59,7 @@ def test_randomize_of_public_values_that_differ_by_case_charges_no_user(
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.slow
 def test_randomize_ignore_case_joins_public_values(regional: CommandLine, tmp_path: Path) -> None:
     table = odd_regions(tmp_path, "South", "south", "south ")
     said = regional("randomize", "mood", table, *WORDS, tmp_path / "r", "--ignore-case").stderr
@@ -70,6 +72,7 @@ def test_randomize_without_spend_warns_of_odd_public_values(regional: CommandLin
     assert "Warning: --public: values of column region differ only by case or spaces" in said
 
 
+@pytest.mark.slow
 def test_randomize_counts_the_smallest_group_without_refused_users(regional: CommandLine, tmp_path: Path) -> None:
     first = odd_regions(tmp_path, "south", "south")
     regional("randomize", "mood", first, *WORDS, tmp_path / "first")

@@ -66,6 +66,7 @@ def randomized(command: CommandLine, *options: object, code: int = 0) -> Any:
     return command("randomize", "health", folder / "rows.csv", *words, *options, code=code)
 
 
+@pytest.mark.slow
 def test_survey_randomize_cleans_each_question(survey_line: CommandLine) -> None:
     message = randomized(survey_line, code=1).stderr
     assert "with --ignore-case it counts as" in message
@@ -74,6 +75,7 @@ def test_survey_randomize_cleans_each_question(survey_line: CommandLine) -> None
     assert "\n  1 row: not an answer\n" in said
 
 
+@pytest.mark.slow
 def test_survey_report_shows_each_question_and_who_asks(survey_line: CommandLine, tmp_path: Path) -> None:
     randomized(survey_line, "--ignore-case", "--skip-invalid")
     found = survey_line.json("estimate", "health", tmp_path / "r", "--consistent")
@@ -103,6 +105,7 @@ def test_survey_report_before_the_first_answer_shows_the_questions(survey_line: 
     assert "## Do you smoke?" in said
 
 
+@pytest.mark.slow
 def test_survey_empty_round_breaks_no_trend(survey_line: CommandLine, tmp_path: Path) -> None:
     for name in ("one", "two", "none"):
         randomized(survey_line, "--ignore-case", "--skip-invalid")
@@ -135,6 +138,7 @@ def test_survey_report_says_program_randomizes_before_the_server_sees(survey_lin
     assert "from ε = 0.61 on" not in page
 
 
+@pytest.mark.slow
 def test_survey_report_of_an_empty_file_says_that_no_person_answered(
     survey_line: CommandLine, tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def ledger(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     begun(charged_party, command)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ROWS, ids=" ".join)
 def test_rows_are_equal_in_every_form(command: CommandLine, words: list[str]) -> None:
     lines = [json.loads(line) for line in command(*words, "--nl").stdout.splitlines()]
@@ -104,6 +105,7 @@ def test_two_output_forms_are_refused(command: CommandLine, words: list[str], pa
     assert f"{pair[0]} and {pair[1]} exclude each other" in told
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
 def test_cells_of_csv_are_read_back(texts: list[str]) -> None:
     for form, delimiter in ((CSV, ","), (TSV, "\t")):
@@ -138,6 +140,7 @@ def test_cell_that_starts_a_formula_gets_an_apostrophe(value: Any, shown: str) -
 # -- many balances -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_balance_of_a_list_equals_single_balances(command: CommandLine) -> None:
     command("erase", "+4", "--yes")
     rows = json.loads(command("balance", "--users", "users.csv", "--json").stdout)
@@ -152,6 +155,7 @@ def test_balance_of_a_list_equals_single_balances(command: CommandLine) -> None:
     assert not any(user in command("balance", "--all", "--csv").stdout for user in USERS)
 
 
+@pytest.mark.slow
 def test_balance_of_many_users_needs_few_queries(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     users = [f"user-{number}" for number in range(2000)]
     Path("many.csv").write_text("\n".join(users))
@@ -244,6 +248,7 @@ def test_export_with_users_names_them(command: CommandLine, tmp_path: Path) -> N
     assert {row["note"] for row in rows if row["account"] == 1} == {None}
 
 
+@pytest.mark.slow
 def test_history_shows_collections_and_notes(command: CommandLine) -> None:
     command("collection", "add", "colour", "oue", "--epsilon", "0.5", "--categories", "red,blue")
     command("spend", "carol", "party", "--note", "by telephone")

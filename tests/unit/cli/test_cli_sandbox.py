@@ -33,6 +33,7 @@ def files(command: CommandLine) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
+@pytest.mark.slow
 def test_sandbox_plays_a_whole_survey(sandbox: CommandLine) -> None:
     assert sandbox("spend", "alice", *RR, "--at", "2028-02-28T23:59").stdout.startswith("spent: alice")
     assert (
@@ -61,6 +62,7 @@ def test_plot_of_a_sandbox_is_marked(sandbox: CommandLine, command: CommandLine,
     assert "Sandbox" not in (tmp_path / "none.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agreed_on", ["the ledger", "a file"])
 def test_reports_of_a_sandbox_are_refused_elsewhere(sandbox: CommandLine, tmp_path: Path, agreed_on: str) -> None:
     poll = ("collection", "add", "poll", "oue", "--epsilon", "1", "--categories", "yes,no")
@@ -169,6 +171,7 @@ def test_ledger_init_on_a_ledger_changes_nothing(
 # -- it says what it is in every output ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

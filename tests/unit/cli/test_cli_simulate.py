@@ -18,6 +18,7 @@ def planned(command: CommandLine) -> CommandLine:
     return command
 
 
+@pytest.mark.slow
 def test_simulate_agrees_with_a_sandbox(command: CommandLine) -> None:
     command("ledger", "init", "--sandbox")
     limits = ("--limit", "lifetime=5", "--limit", "week=2", "--limit", "day=1")
@@ -70,6 +71,7 @@ def test_simulate_takes_a_collection(planned: CommandLine) -> None:
     assert planned.json(*SIMULATE, "party", *asked) == planned.json(*SIMULATE, *OUE, *asked)
 
 
+@pytest.mark.slow
 def test_simulate_follows_the_curve_of_a_memoized_value(planned: CommandLine) -> None:
     rappor = ("rappor", "--bits", "16", "--hashes", "2", "--cohorts", "4")
     epsilons = ("--epsilon", "1", "--epsilon-lifetime", "3")

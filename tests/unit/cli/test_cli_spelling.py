@@ -40,6 +40,7 @@ def test_ledger_option_after_the_command_is_used(budget: CommandLine, tmp_path: 
     assert "May also follow the command" in " ".join(budget("--help").stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["OUE", "Oue", "Randomized_Response", "RR"])
 def test_mechanism_name_in_any_spelling_is_found(budget: CommandLine, name: str) -> None:
     options = ["--epsilon", "0.5", *(["--domain-size", "3"] if name.lower() == "oue" else [])]
@@ -111,6 +112,7 @@ def test_spend_with_an_unreadable_ledger_names_the_ledger(budget: CommandLine) -
 # -- answers that say what they are -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spend_with_a_used_key_says_that_the_answer_is_stored(budget: CommandLine) -> None:
     first = budget("spend", "ann", *OUE, "--key", "k").stdout
     again = budget("spend", "ann", *OUE, "--key", "k").stdout
@@ -132,6 +134,7 @@ def test_commit_twice_says_that_it_was_committed(budget: CommandLine) -> None:
     assert budget("commit", receipt).stdout == f"committed: receipt {receipt}, ε = 0.5. It was already committed.\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["commit", "void"])
 def test_commit_of_an_unknown_receipt_lists_the_open_reservations(budget: CommandLine, how: str) -> None:
     none = "No reservation is named 'x'. No reservation is open. Make one: ldp-budget reserve USER MECHANISM\n"
@@ -168,6 +171,7 @@ def test_quote_without_a_counting_limit_shows_no_number(command: CommandLine) ->
     assert command.json("quote", "ann", *kept)["affordable_reports"] is None
 
 
+@pytest.mark.slow
 def test_counts_of_one_are_singular(budget: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,answer\nann,yes\n")
     words = ["randomize", "Poll", tmp_path / "a.csv", "--column", "answer", "--out", tmp_path / "r"]
@@ -184,6 +188,7 @@ def test_counts_of_one_are_singular(budget: CommandLine, tmp_path: Path) -> None
     assert "a plan of 1 report;" in budget("policy", "set", "once", "--plan", "Poll=1").stdout
 
 
+@pytest.mark.slow
 def test_estimate_rounds_to_zero_without_a_sign(budget: CommandLine, tmp_path: Path) -> None:
     budget("collection", "add", "many", "oue", "--epsilon", "3", "--domain-size", "400")
     (tmp_path / "a.csv").write_text("answer\n" + "7\n" * 9)

@@ -31,6 +31,7 @@ def files(command: CommandLine) -> dict[str, bytes]:
 # -- spending ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_eleventh_spend_of_a_tenth_is_refused_with_exit_code_3(budget: CommandLine) -> None:
     for _ in range(10):
         assert budget.json("spend", "alice", *OUE)["status"] == "spent"
@@ -317,6 +318,7 @@ def test_undecodable_name_is_an_error_without_a_traceback(budget: CommandLine) -
 # -- in a process of its own ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plan_admits_the_planned_reports_of_each_collection(command: CommandLine) -> None:
     for name, epsilon in (("poll", "0.5"), ("visits", "1")):
         command("collection", "add", name, "randomized-response", "--epsilon", epsilon)

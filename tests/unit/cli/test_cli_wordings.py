@@ -186,6 +186,7 @@ def test_compare_of_one_answer_is_refused(command: CommandLine) -> None:
     assert "--domain-size must be a whole number >= 2: got 1" in message
 
 
+@pytest.mark.slow
 def test_compare_margin_in_percent_is_the_same_share(command: CommandLine) -> None:
     asked = ("compare", "--epsilon", "1", "--domain-size", "4", "--users", "100", "--margin")
     assert command.json(*asked, "3%") == command.json(*asked, "0.03")
@@ -269,6 +270,7 @@ def test_spend_many_with_refused_users_names_their_limits(command: CommandLine, 
     assert notes.rstrip().endswith(" 00:00 UTC): 2 users")
 
 
+@pytest.mark.slow
 def test_spend_many_with_many_refused_users_names_the_limits_of_the_first(mood: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text("user\n" + "".join(f"u{number}\n" for number in range(102)))
     for key in "1234":
@@ -277,6 +279,7 @@ def test_spend_many_with_many_refused_users_names_the_limits_of_the_first(mood: 
     assert "Refused by (of the first 100): lifetime limit: 100 users" in notes
 
 
+@pytest.mark.slow
 def test_randomize_of_refused_users_names_no_estimate(mood: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,answer\nann,a\nben,b\n")
     asked = ("randomize", "mood", tmp_path / "a.csv", "--column", "answer", "--spend", "--user-column", "user")

@@ -79,6 +79,7 @@ def answers(folder: Path, rows: int, **changes: str) -> Path:
 # -- survey -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_survey_add_show_and_list_print_the_definition(health: CommandLine, toml: Path) -> None:
     shown = health.json("survey", "show", "health")
     assert (shown["name"], shown["answer"], shown["epsilon"]) == ("health", 1, "2")
@@ -95,6 +96,7 @@ def test_survey_add_show_and_list_print_the_definition(health: CommandLine, toml
     assert "questions=mood, smoke, sleep" in health("collection", "list").stdout
 
 
+@pytest.mark.slow
 def test_survey_is_a_collection_for_other_commands(health: CommandLine, tmp_path: Path) -> None:
     assert [health("spend", "alice", "health", code=code).exit_code for code in (0, 0, 3)] == [0, 0, 3]
     stored = health.json("collection", "show", "health")
@@ -160,6 +162,7 @@ def test_survey_show_of_a_collection_says_what_to_type(health: CommandLine) -> N
 # -- randomize and estimate ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("seeded")
 def test_answers_become_estimates_of_each_question(health: CommandLine, tmp_path: Path) -> None:
     table, out = answers(tmp_path, 3000), tmp_path / "health.reports"
@@ -179,6 +182,7 @@ def test_answers_become_estimates_of_each_question(health: CommandLine, tmp_path
     assert f"({found['mood']['asked']} of 3000 answered)" in text
 
 
+@pytest.mark.slow
 def test_respondents_keep_their_questions_and_the_ledger_charges_once_a_round(
     health: CommandLine, tmp_path: Path
 ) -> None:
@@ -279,6 +283,7 @@ def test_estimate_refuses_options_of_a_single_question(
 # -- plan ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_plan_of_a_survey_prints_designs_and_recommends(health: CommandLine, toml: Path) -> None:
     plan = health.json("plan", "--survey", toml, "--respondents", "3000")
     assert (plan["recommended"], plan["total_epsilon"]) == (1, "4")
@@ -289,6 +294,7 @@ def test_plan_of_a_survey_prints_designs_and_recommends(health: CommandLine, tom
     assert needed == health.json("plan", "--survey", toml, "--margin", "0.03")["designs"][0]["respondents"]
 
 
+@pytest.mark.slow
 def test_plan_of_a_collection_prints_sample_size_and_power(health: CommandLine) -> None:
     health("collection", "add", "mood", "oue", "--epsilon", "1", "--categories", "a,b,c")
     by_compare: Any = health.json("compare", "--epsilon", "1", "--domain-size", "3", "--users", "1", "--margin", "3%")

@@ -41,6 +41,7 @@ def maker() -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_file_is_what_the_maker_makes() -> None:
     assert json.loads(json.dumps(maker().made())) == SURVEYS
 

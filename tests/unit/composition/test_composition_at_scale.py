@@ -114,6 +114,7 @@ def test_exact_of_many_kinds_in_many_cases_is_bracketed(seed: int) -> None:
     assert_certified(charges, delta, contour_delta(charges), 1e-4)
 
 
+@pytest.mark.slow
 def test_exact_of_one_report_each_of_a_hundred_kinds_is_bracketed() -> None:
     """No count helps here; 0.01 % still holds."""
     for delta in ("1e-6", "0.4"):
@@ -121,6 +122,7 @@ def test_exact_of_one_report_each_of_a_hundred_kinds_is_bracketed() -> None:
         assert total.epsilon <= total.lower * (1 + 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("charges", "delta"),
@@ -138,6 +140,7 @@ def test_exact_of_losses_with_little_spread_or_mass_is_bracketed(charges: Charge
     assert 0 < total.lower <= total.epsilon <= total.lower * (1 + LOOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("charges", "epsilon"), [([(Laplace("0.5"), 1000)], 0.0), ([(Laplace("0.5"), 1000)], 30.0)])
 def test_exact_of_a_delta_near_one_is_accurate(charges: Charges, epsilon: float) -> None:
@@ -162,6 +165,7 @@ def test_exact_memory_stays_within_its_bound() -> None:
 # -- what the bounds are made of ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frequencies", [2**6, pytest.param(2**8, marks=pytest.mark.exhaustive), 2**11])
 def test_exact_bounds_hold_for_any_number_of_frequencies(frequencies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """They grow apart, as more Gaussian noise has to be added; the truth stays between them."""
@@ -187,6 +191,7 @@ def test_exact_bounds_hold_for_any_number_of_frequencies(frequencies: int, monke
     assert apart > 5, "else nothing was put to the test"
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(
         [Pure("0.3"), Pure("17"), SymmetricPair("1e-5", "0.3"), Laplace("0.7"), Laplace("1e-4"), Laplace(9)]

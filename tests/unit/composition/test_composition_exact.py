@@ -84,6 +84,7 @@ def test_exact_matches_murtagh_vadhan(row: dict[str, Any]) -> None:
     assert_encloses(*compose_delta(charges, float(parameters["eps"])), row["value"], 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("row", golden("laplace_delta"))
 def test_exact_of_laplace_matches_the_reference(row: dict[str, Any]) -> None:
@@ -146,6 +147,7 @@ def check_against_the_oracle(seed: int, kinds: str) -> None:
     assert number(upper) >= exact - ORACLE_ERROR, (seed, charges, epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("block", range(5))
 def test_exact_is_never_below_the_oracle(block: int, thorough: bool) -> None:
@@ -166,6 +168,7 @@ def test_exact_is_never_below_the_oracle_in_many_cases(block: int) -> None:
         check_against_the_oracle(seed, "any" if seed % 10 == 0 else "lattice")
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", ["0.1", "1"])
 @pytest.mark.parametrize("delta", ["1e-6", "1e-10"])
@@ -277,6 +280,7 @@ def test_exact_of_one_gaussian_report_equals_its_calibration(epsilon: str, delta
     assert total.lower >= float(epsilon) * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["0.001", "0.1", "1", "7.5"]),
     st.sampled_from(["0.01", "0.5", "1"]),
@@ -291,6 +295,7 @@ def test_exact_is_at_most_the_sum_with_close_bounds(epsilon: str, tau: str, coun
     assert total.epsilon - total.lower <= 1e-7 * total.epsilon + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1251, 1257, 1400])
 def test_exact_with_constant_delta_finds_the_end_of_the_range(count: int) -> None:
     """No user lies with probability 0.46 to 0.5, and then the loss is 15 more than with one lie."""

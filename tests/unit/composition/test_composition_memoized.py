@@ -84,6 +84,7 @@ def hockey_stick(pairs: list[tuple[Fraction, Fraction]], odds: Fraction) -> Frac
     return sum((p - odds * q for p, q in pairs if p > odds * q), Fraction(0))
 
 
+@pytest.mark.slow
 def test_memoized_values_chosen_adaptively_cost_at_most_their_caps() -> None:
     """Four reports of two kept bits, by random strategies, against two independent bits without a flip."""
     bit = [(ONE, 1 - ONE), (1 - ONE, ONE)]

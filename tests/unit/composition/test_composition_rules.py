@@ -256,6 +256,7 @@ def outcomes(pair: SymmetricPair) -> list[tuple[float, float]]:
     return [(high, low), (low, high), (1 - tau, 1 - tau)]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.decimals(min_value="0.001", max_value=200, places=6),
@@ -328,6 +329,7 @@ def regroupings(draw: st.DrawFn) -> tuple[list[tuple[Guarantee, int]], list[tupl
     return whole, draw(st.permutations(pieces))
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 4)
 @given(regroupings(), st.sampled_from(["1e-9", "1e-3", "0.3"]))
 def test_regrouping_keeps_the_total(groupings: Any, delta: str) -> None:

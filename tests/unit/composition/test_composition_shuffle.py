@@ -87,6 +87,7 @@ def assert_never_below(rows: Rows, guarantee: Guarantee, users: int, ratio: Frac
         assert mp.exp(bound) >= number(truth) * (1 - mpf("1e-14"))
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("users", [1, 3, pytest.param(5, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", CHANNELS)
@@ -109,6 +110,7 @@ def check_a_random_channel(seed: int) -> None:
         assert_never_below(rows, guarantee, source.randrange(1, 6), ratio, two_inputs=len(rows) == 2)
 
 
+@pytest.mark.slow
 def test_shuffled_of_random_channels_is_never_below_the_enumeration() -> None:
     for seed in range(15):
         check_a_random_channel(seed)
@@ -120,6 +122,7 @@ def test_shuffled_of_many_random_channels_is_never_below_the_enumeration() -> No
         check_a_random_channel(seed)
 
 
+@pytest.mark.slow
 def test_shuffled_uses_the_rate_of_two_inputs_for_two_inputs_only() -> None:
     """With more of them the closer bound is not proved."""
     pair = dominating_pair(response(3, 2))
@@ -161,6 +164,7 @@ def test_shuffled_counts_clones_exactly(local: float, users: int) -> None:
 # -- figures --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("guarantee", "inputs", "most"),
@@ -187,6 +191,7 @@ def printed_epsilon(local: float, users: int, delta: float) -> float:
     return math.log1p((growth - 1) / (growth + 1) * inside)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.sampled_from(["0.1", "0.5", "1", "2"]), st.integers(3, 9), st.sampled_from(["1e-4", "1e-6", "1e-12"]))
 def test_shuffled_is_never_above_the_printed_bound(local: str, digits: int, delta: str) -> None:
@@ -252,6 +257,7 @@ def of_draws(rows: Rows, draws: int) -> Rows:
     return [[math.prod(chances) for chances in product(row, repeat=draws)] for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["randomised response", "three answers", "two bits"])
 def test_shuffled_draws_of_one_message_are_never_below_the_truth(name: str) -> None:
     """Each draw had a shuffle of its own, though the draws of a report stay together."""
@@ -263,6 +269,7 @@ def test_shuffled_draws_of_one_message_are_never_below_the_truth(name: str) -> N
         assert_never_below(of_draws(rows, draws), Copies(draws, guarantee), 3, ratio, two_inputs=two_inputs)
 
 
+@pytest.mark.slow
 def test_shuffled_report_of_five_draws_is_above_what_one_statistic_shows() -> None:
     """ε = 10 in 5 draws among 10,000 users: 0.271 was stated, and the number of messages of five ones shows 2.26."""
     users, delta = 10_000, 1e-6
@@ -282,6 +289,7 @@ def test_shuffled_report_of_five_draws_is_above_what_one_statistic_shows() -> No
         assert lower <= found.epsilon <= found.local == pytest.approx(10)
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize(
     "guarantee",
@@ -314,6 +322,7 @@ def test_shuffled_of_different_reports_composes() -> None:
     assert shuffled([], 10_000, "1e-6").epsilon == shuffled([(Pure(0), 3)], 10_000, "1e-6").epsilon == 0
 
 
+@pytest.mark.slow
 def test_shuffled_never_exceeds_the_local_loss() -> None:
     for reports, users in ((1, 1), (1, 10), (3, 2)):
         exact = compose([(Pure(3), reports)], delta="1e-9", rule="exact").epsilon
@@ -373,6 +382,7 @@ def test_shuffled_memoized_repetitions_give_no_amplification(charges: list[tuple
         shuffled(charges, 1000, "1e-6")
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("guarantee", "reports", "inputs"),

@@ -173,6 +173,7 @@ def lower_bound(size: int, local: float, users: int, delta: float) -> float:
     return low
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "local", "users", "most"), [(100, 3, 10_000, 0.0890), (10, 2, 10_000, 0.0799), (10, 0.5, 10_000, 0.0085)]
 )
@@ -212,6 +213,7 @@ def test_two_rounds_of_own_blanket_are_never_below_the_enumerated_ones() -> None
 # -- where the blanket comes from -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mechanism_without_floors_keeps_the_clones() -> None:
     mechanism = ldp_budget.mechanism("cms").calibrate(epsilon=1, hashes=16, width=16)
     message = message_of(mechanism)

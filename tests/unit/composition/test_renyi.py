@@ -55,6 +55,7 @@ def converted(order: Any, divergence: Any, delta: Any) -> Any:
 # -- what it says --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("promise", "reports", "stated"),
@@ -94,6 +95,7 @@ def test_renyi_total_at_an_order_is_the_conversion_of_its_divergence() -> None:
         assert bound.lower <= truth <= bound.epsilon <= truth * (1 + mpf("1e-14"))
 
 
+@pytest.mark.slow
 def test_renyi_without_an_order_takes_the_best_of_the_grid() -> None:
     charges = [(SymmetricPair("0.5", "0.5"), 30), (Laplace("0.1"), 7), (Gaussian("0.05"), 3)]
     best = compose(charges, delta=DELTA, rule="renyi")
@@ -129,6 +131,7 @@ def test_renyi_without_a_divergence_is_unbounded_or_refused() -> None:
 # -- never below the truth -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rules_are_never_below_the_enumerated_cost(thorough: bool) -> None:
     """δ at the ε that a rule says is the truth's at most what was asked; lists of every kind there is."""
     for seed in range(600 if thorough else 12):
@@ -217,6 +220,7 @@ def adversary(source: random.Random, slack: bool) -> Choice:
     return choose
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slack", [False, True], ids=["pairs", "pairs and reports with a delta"])
 @pytest.mark.some(2)
 def test_filter_is_never_exceeded_by_an_adaptive_adversary(slack: bool, thorough: bool) -> None:

@@ -27,6 +27,7 @@ def page(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", rows(README, "| users |"), ids=lambda row: row[0])
 def test_readme_table_of_standard_errors_has_the_predicted_figures(row: list[str]) -> None:
     users = int(row[0].replace(",", ""))
@@ -58,6 +59,7 @@ def test_readme_counts_the_built_in_mechanisms(survey: list[dict[str, str]]) -> 
     assert len({row["party"] for row in survey}) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "stated"), [("1", 5), ("2", 11)])
 def test_choosing_guide_states_up_to_how_many_answers_grr_is_best(epsilon: str, stated: int) -> None:
     """The guide used 3e^ε + 2, the bound against OUE, and `compare` disagreed."""

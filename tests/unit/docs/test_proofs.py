@@ -14,6 +14,7 @@ ROWS = [line for line in (EVIDENCE / "proofs.md").read_text(encoding="utf-8").sp
 CASES = list(zip(PROOFS.GRIDS, ROWS, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.some(96)
 @pytest.mark.parametrize(("grid", "row"), CASES, ids=lambda item: getattr(item, "name", ""))
 def test_proofs_row_agrees_with_verify_in_the_middle_of_its_grid(grid: Any, row: str) -> None:

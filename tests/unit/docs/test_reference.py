@@ -62,6 +62,7 @@ def test_command_help_with_options_marks_them_as_code_once() -> None:
 # -- HTTP ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_http_pages_have_a_request_and_a_response_for_every_operation() -> None:
     for path, lines in http_pages.pages():
         sections = "\n".join(lines).split("\n## ")[1:]

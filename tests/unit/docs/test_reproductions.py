@@ -151,6 +151,7 @@ def test_verdicts_are_read_back_from_the_page(report: ModuleType, tmp_path: Path
     assert "| 1e-05 | yes |\n| 0.25 | no |" in text
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_bytes_every_time(report: ModuleType, tmp_path: Path) -> None:
     def drawn() -> bytes:
         made = report.Report("999", "a title", tmp_path, quick=True)

@@ -107,6 +107,7 @@ def test_release_files_of_all_versions_stay_small() -> None:
     assert sum(map(len, contents)) < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_old_ledger_verifies_and_has_the_noted_heads(left: Left) -> None:
     assert left.tables() == left.about["tables"]
     with left.open() as accountant:
@@ -154,6 +155,7 @@ def test_retries_are_answered_and_not_charged(left: Left, at_work: Accountant) -
     assert at_work.stats()["entries"] == left.about["entries"], "no user was charged again"
 
 
+@pytest.mark.slow
 def test_reservations_are_ended_as_they_would_have_been(left: Left, at_work: Accountant) -> None:
     assert at_work.commit(left.receipt("committed")).status == "committed"
     with pytest.raises(ReservationConflict):
@@ -164,6 +166,7 @@ def test_reservations_are_ended_as_they_would_have_been(left: Left, at_work: Acc
     verified(at_work, left.about["head"])
 
 
+@pytest.mark.slow
 def test_old_ledger_continues_to_charge(left: Left, at_work: Accountant) -> None:
     first, second = (at_work.spend("erin", story.RAPPOR, label=label, policy="values") for label in ("today", "new"))
     assert first.epsilon < second.epsilon
@@ -181,6 +184,7 @@ def test_old_ledger_continues_to_charge(left: Left, at_work: Accountant) -> None
         verified(reopened, left.about["head"])
 
 
+@pytest.mark.slow
 def test_old_ledger_copied_and_backed_up_is_the_same(left: Left, at_work: Accountant, tmp_path: Path) -> None:
     at_work.backup(tmp_path / "backup.db")
     shutil.copy2(left.path.with_name("ledger.db.key"), tmp_path / "backup.db.key")
@@ -188,6 +192,7 @@ def test_old_ledger_copied_and_backed_up_is_the_same(left: Left, at_work: Accoun
         verified(backup, left.about["head"])
 
 
+@pytest.mark.slow
 def test_keys_shares_and_invitations_hold(left: Left, at_work: Accountant) -> None:
     if "api_key" not in left.about:
         assert at_work.records() == []
@@ -293,6 +298,7 @@ def test_old_public_definition_equals_that_of_the_devices(left: Left, name: str)
         assert run(program, read(program, answer), draws).hex() == report
 
 
+@pytest.mark.slow
 def test_old_inbox_continues_to_take_reports(left: Left, at_work: Accountant) -> None:
     if "inbox" not in left.about:
         return
@@ -309,6 +315,7 @@ def test_old_inbox_continues_to_take_reports(left: Left, at_work: Accountant) ->
     verified(at_work, left.about["head"])
 
 
+@pytest.mark.slow
 def test_old_interrupted_run_is_finished_or_refused(left: Left, at_work: Accountant, tmp_path: Path) -> None:
     if "interrupted" not in left.about:
         return
@@ -333,6 +340,7 @@ def test_old_interrupted_run_is_finished_or_refused(left: Left, at_work: Account
 # -- certificates ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_old_certificate_is_read_and_no_longer_counts(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate covers the files and the version of ldp-budget: under a later release it stayed "audited"."""
     spec = importlib.util.spec_from_file_location("coin", left.folder / "coin.py")

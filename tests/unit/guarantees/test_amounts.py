@@ -173,6 +173,7 @@ def test_sums_do_not_depend_on_the_order_and_never_shrink(a: Costs, b: Costs) ->
         assert total is None or (one is not None and total >= one)
 
 
+@pytest.mark.slow
 @given(COSTS, st.integers(0, 20))
 def test_multiple_is_the_repeated_sum(cost: Costs, count: int) -> None:
     total = ZERO

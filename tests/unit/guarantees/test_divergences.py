@@ -95,6 +95,7 @@ def random_channel(source: random.Random) -> list[list[Fraction]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_finite_pair_is_charged_its_own_rho_and_mu(seed: int) -> None:
@@ -110,6 +111,7 @@ def test_finite_pair_costs_at_most_as_much_as_any_pair_with_its_epsilon() -> Non
     assert FinitePair(((half, half), (half, half))).costs() == (0, 0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.some(12)
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.05", "0.5", "1.1", "1.3", "6", "80"])
 def test_laplace_mu_is_that_of_its_hyperbola(epsilon: str) -> None:
@@ -143,6 +145,7 @@ def test_renyi_divergence_of_a_pair_matches(order: Decimal) -> None:
     assert_just_above(Copies(3, pair).divergence(order), 3 * truth)
 
 
+@pytest.mark.slow
 @pytest.mark.some(8)
 @pytest.mark.parametrize("order", [order for order in ORDERS if order < 100])
 @pytest.mark.parametrize("epsilon", ["0.05", "1", "6"])
@@ -212,6 +215,7 @@ def largest_rate(epsilon: str, tau: str) -> Any:
         return max(t * e * mpmath.tanh(e / 2), rate((low + high) / 2))
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-15", "1e-6", "0.003", "0.0299", "0.2", "2", "6"])
 def test_rho_of_symmetric_loss_is_never_below_and_within_its_looseness(epsilon: str) -> None:
@@ -225,6 +229,7 @@ def test_rho_of_symmetric_loss_is_never_below_and_within_its_looseness(epsilon: 
             assert above <= 1e-7, (tau, above)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("cell", ["0.001", "0.2"])
 def test_rho_of_a_flat_distribution_is_within_its_looseness(cell: str) -> None:

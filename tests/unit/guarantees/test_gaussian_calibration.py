@@ -89,6 +89,7 @@ def golden(name: str, *columns: str) -> list[tuple[list[float], mpf]]:
 # σ for a target
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("method", METHODS)
@@ -189,6 +190,7 @@ def test_delta_of_golden_rows_is_reproduced(method: str) -> None:
         assert value <= delta <= value * (1 + mpf("1e-11")), (epsilon, sigma, sensitivity)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_log_delta_is_a_tight_upper_bound(method: str) -> None:

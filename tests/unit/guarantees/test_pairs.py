@@ -37,6 +37,7 @@ def worst(rows: list[Row], odds: Fraction) -> Fraction:
     return max(delta(list(zip(p, q, strict=True)), odds) for p in rows for q in rows)
 
 
+@pytest.mark.slow
 @given(channels())
 def test_pair_dominates_every_ordered_pair_and_is_no_worse_than_the_worst(rows: list[Row]) -> None:
     """At every ε its δ is the largest of theirs: not smaller, so it is safe, and not larger, so it is tight."""
@@ -45,6 +46,7 @@ def test_pair_dominates_every_ordered_pair_and_is_no_worse_than_the_worst(rows: 
         assert delta(list(pair.outcomes), odds) == worst(rows, odds)
 
 
+@pytest.mark.slow
 @given(channels())
 def test_pair_outcomes_are_sorted_by_their_ratio(rows: list[Row]) -> None:
     """So it has no more outcomes than it needs, and the first holds all of δ."""
@@ -53,6 +55,7 @@ def test_pair_outcomes_are_sorted_by_their_ratio(rows: list[Row]) -> None:
     assert ratios == sorted(set(ratios), reverse=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(channels(), st.randoms(use_true_random=False))
 def test_pair_does_not_depend_on_the_order_of_inputs_and_outputs(rows: list[Row], random: object) -> None:
@@ -84,6 +87,7 @@ def test_pair_of_rows_of_different_lengths_is_refused() -> None:
         dominating_pair([[1, 0], [1]])
 
 
+@pytest.mark.slow
 @given(channels(), st.lists(st.integers(17, 159), max_size=6, unique=True))
 def test_pair_from_bounds_dominates_in_either_order(rows: list[Row], slopes: list[int]) -> None:
     """Known at λ = 1, at some λ above and at one where nothing is left of H, it holds at every λ."""

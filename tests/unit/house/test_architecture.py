@@ -154,6 +154,7 @@ def test_numpy_and_scipy_are_imported_at_the_top_of_a_module() -> None:
     assert named(late) == []
 
 
+@pytest.mark.slow
 def test_command_line_starts_with_click_only() -> None:
     allowed = STANDARD | {"ldp_budget", "click"}
     heavier = [

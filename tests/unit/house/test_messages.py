@@ -243,6 +243,7 @@ def strings(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", SOURCES)
 def test_no_source_string_has_the_old_form(folder: str) -> None:
     old = [

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parents[2]
 LEAST_WORDS = 3
 NO_UNIT = {"a", "an", "the", "it", "its", "this", "that", "these", "what", "whatever", "who", "whoever", "whose"}
@@ -20,11 +22,13 @@ def names() -> Iterator[tuple[str, str]]:
                 yield str(path.relative_to(TESTS)), node.name
 
 
+@pytest.mark.slow
 def test_names_of_tests_have_at_least_three_words() -> None:
     found = list(names())
     assert len(found) > 2_000
     assert [each for each in found if len(each[1].removeprefix("test_").split("_")) < LEAST_WORDS] == []
 
 
+@pytest.mark.slow
 def test_names_of_tests_begin_with_the_unit() -> None:
     assert [each for each in names() if each[1].removeprefix("test_").split("_")[0] in NO_UNIT] == []

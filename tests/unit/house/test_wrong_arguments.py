@@ -413,12 +413,14 @@ IN_VAIN = (
 """The requested object does not exist."""
 
 
+@pytest.mark.slow
 def test_replaced_arguments_are_valid_ones(accountant: Accountant) -> None:
     failed = {name: error for name, call in calls(accountant).items() for error in raised(*call)}
     assert [name for name in failed if name not in IN_VAIN] == []
     assert not any(isinstance(error, InvalidParameter) for error in failed.values())
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("public", [*TRIED, PUBLIC["Mechanism"]._replace(name="oue")], ids=lambda public: public.name)
 def test_wrong_arguments_raise_an_error_of_the_docstring(accountant: Accountant, public: Public) -> None:

@@ -71,6 +71,7 @@ def test_subnormal_delta_after_exhaustion_is_refused(accountant: Accountant) -> 
 # -- check, then act (diffprivlib: eight threads spent 207 of 200) ---------------------------------------------
 
 
+@pytest.mark.slow
 def test_spend_by_eight_threads_reaches_exactly_the_limit(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=200"])
     granted = in_threads(8, lambda number: sum(bool(accountant.spend("alice", coin(1))) for _ in range(40)))
@@ -80,6 +81,7 @@ def test_spend_by_eight_threads_reaches_exactly_the_limit(accountant: Accountant
 # -- work that grows with the past (diffprivlib 22 µs to 5.7 ms, opendp 102 µs to 7 ms) -------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("limit", ["lifetime=1000", "lifetime=1000,1e-6,zcdp", "lifetime=1000,1e-6,gdp"])
 def test_spend_work_does_not_grow_with_the_history(accountant: Accountant, clock: Clock, limit: str) -> None:
@@ -131,6 +133,7 @@ def test_refusal_does_not_end_the_budget(accountant: Accountant) -> None:
 # -- a count that is not counted (dp-accounting: 100 x RR(1) reported as 1.0) -----------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp"])
 @pytest.mark.parametrize(
     "mechanism",
@@ -150,6 +153,7 @@ def test_spend_of_a_hundred_reports_costs_a_hundred_times_one(
 # -- rounded to the unsafe side (dp-accounting, autodp, diffprivlib) ---------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     epsilon=st.decimals("0.001", "1.5", places=4),

@@ -71,6 +71,7 @@ def test_checkpoint_of_several_partitions_is_taken_automatically(monkeypatch: py
     assert not threads[0].is_alive(), "it ends with the ledger"
 
 
+@pytest.mark.slow
 def test_verify_holds_few_checkpoints_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is one a minute, and each holds 60 bytes a partition."""
     alive, most = 0, 0

@@ -426,6 +426,7 @@ class Replayed:
         return total
 
 
+@pytest.mark.slow
 @given(st.booleans(), st.lists(STEPS, max_size=30))
 def test_clock_of_any_course_keeps_windows_equal_to_charges(daily: bool, steps: list[tuple[str, Any]]) -> None:
     clock, model, erased = Clock(), Replayed(), False

@@ -29,6 +29,7 @@ from ledger_inside import tables
 # -- processes and threads -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spend_by_64_threads_with_keys_shares_transactions(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=20"])
@@ -72,6 +73,7 @@ def test_spend_with_an_error_in_one_thread_affects_no_other(tmp_path: Path, cloc
 # -- a locked ledger -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spend_on_a_locked_ledger_raises_after_the_waiting_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +168,7 @@ def test_spend_many_in_any_number_of_shards_is_one_run(accountant: Accountant, s
         accountant.spend_many(users, coin(1), shard=(1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("limit", ["lifetime=1000", "lifetime=0.5"], ids=["charged", "refused"])
 def test_spend_many_memory_does_not_grow_with_the_stream(tmp_path: Path, small_batches: int, limit: str) -> None:
@@ -370,6 +373,7 @@ LAW_MECHANISMS = tuple(
 USERS = st.sampled_from(("alice", "bob", "carol", "dave"))
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(
     limits=st.sampled_from(LAW_POLICIES),

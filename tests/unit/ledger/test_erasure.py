@@ -113,6 +113,7 @@ def test_tombstone_does_not_reveal_the_account(accountant: Accountant, clock: Cl
     assert (balance.erased, balance.limits, balance.to_json()["odometer"]) == (True, (), None)
 
 
+@pytest.mark.slow
 def test_erase_leaves_no_trace_in_the_file(tmp_path: Path, clock: Clock) -> None:
     """Neither name nor hash, neither in the log nor in what SQLite no longer uses; but one tombstone."""
     path = tmp_path / "budget.db"

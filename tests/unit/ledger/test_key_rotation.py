@@ -71,6 +71,7 @@ def in_use(accountant: Accountant) -> None:
     accountant.checkpoint()
 
 
+@pytest.mark.slow
 def test_rotation_changes_no_result(accountant: Accountant, clock: Clock) -> None:
     in_use(accountant)
     held = [accountant.reserve("alice", coin("0.25"), key=f"held {n}") for n in range(3)]
@@ -125,6 +126,7 @@ def test_rotation_puts_a_new_secret_in_use(accountant: Accountant) -> None:
     assert kinds.count("rekeyed") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", [key_rotation, Key])
 def test_interrupted_rotation_is_completed_by_the_next(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch, owner: Any
@@ -167,6 +169,7 @@ def test_open_ledger_refuses_everything_after_a_rotation(accountant: Accountant)
     check(accountant)
 
 
+@pytest.mark.slow
 def test_verify_after_a_rotation_finds_an_earlier_head(accountant: Accountant) -> None:
     in_use(accountant)
     heads = [accountant.checkpoint(), accountant.stats()["head"]]
@@ -467,6 +470,7 @@ def test_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) -> N
         Accountant(tmp_path / "1.db", clock=clock)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exchanges", [1, 2])
 def test_rotated_ledger_continues_after_a_move(tmp_path: Path, clock: Clock, exchanges: int) -> None:
     places = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
@@ -493,6 +497,7 @@ def test_rotated_ledger_continues_after_a_move(tmp_path: Path, clock: Clock, exc
         check(accountant)
 
 
+@pytest.mark.slow
 def test_rotation_of_a_ledger_whose_move_was_interrupted_is_refused(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "one.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -587,6 +592,7 @@ def test_masked_hash_can_be_unmasked_by_its_secret_only() -> None:
     assert 60 < sum(changed) / 128 < 68
 
 
+@pytest.mark.slow
 def test_erase_after_a_rotation_leaves_nothing_of_the_user(accountant: Accountant) -> None:
     in_use(accountant)
     exchange(accountant)
@@ -601,6 +607,7 @@ def test_erase_after_a_rotation_leaves_nothing_of_the_user(accountant: Accountan
     check(accountant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_interrupted_batch_is_completed_after_a_rotation(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, partitions: int

@@ -165,6 +165,7 @@ def faulty(accountant: Accountant) -> Faulty:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("error", [io_error, KeyboardInterrupt, MemoryError], ids=lambda error: error.__name__)
@@ -199,6 +200,7 @@ def test_failure_at_any_statement_charges_all_or_nothing(
     check(accountant, head)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["spend", "spend_many", "balance"])
 def test_failed_rollback_leaves_a_usable_ledger(tmp_path: Path, clock: Clock, name: str) -> None:
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
@@ -219,6 +221,7 @@ def test_failed_rollback_leaves_a_usable_ledger(tmp_path: Path, clock: Clock, na
         check(accountant)
 
 
+@pytest.mark.slow
 def test_failed_group_commit_raises_for_each_caller(tmp_path: Path, clock: Clock) -> None:
     """Threads share a transaction: if it fails, none of them may believe that it was charged."""
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
@@ -272,6 +275,7 @@ def test_reader_waits_for_a_log_recovery_as_long_as_a_writer(accountant: Account
 # -- no room, and no right to write ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_full_disk_charges_nothing_and_forgets_nothing(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=30"])
@@ -364,6 +368,7 @@ def test_check_up_of_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> 
         assert "it can only be read" in str(accountant.ledger.check_up()["schema"])
 
 
+@pytest.mark.slow
 def test_backup_that_stays_locked_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python tries each step of a copy for ever, so `backup` never returned where locks fail each time."""
     connect, held = files._connect, list[sqlite3.Connection]()
@@ -554,6 +559,7 @@ def test_tested_columns_are_all_columns(rich: Accountant) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("value", VALUES)
 def test_verify_with_a_changed_value_finds_it(rich: Accountant, value: str, thorough: bool) -> None:
@@ -590,6 +596,7 @@ def changed(old: Any) -> list[Any]:
     return [other for other in others if other != old]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
     [
@@ -669,6 +676,7 @@ def test_verify_with_several_changed_values_finds_it(rich: Accountant, statement
     assert found
 
 
+@pytest.mark.slow
 def test_verify_of_an_older_copy_with_the_head_finds_it(tmp_path: Path, clock: Clock) -> None:
     path, copy = tmp_path / "budget.db", tmp_path / "old"
     with Accountant(path, clock=clock) as accountant:
@@ -695,6 +703,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.floats(0, 1, exclude_max=True), mask=st.integers(1, 255))
 def test_verify_with_a_changed_byte_finds_it_unless_unused(

@@ -187,6 +187,7 @@ def test_open_of_another_version_is_refused_and_changes_nothing(path: Path) -> N
     assert contents(path.parent) == before
 
 
+@pytest.mark.slow
 def test_truncated_ledger_gives_no_fresh_budget(tmp_path: Path, coin: Coin) -> None:
     """SQLite itself reads a last page that was cut off as zeros, and would find no account there."""
     path = tmp_path / "whole.db"

@@ -35,10 +35,12 @@ class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=12, stateful_step_count=50)
 
 
+@pytest.mark.slow
 class TestInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=30)
 
 
+@pytest.mark.slow
 class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=30)
 

@@ -28,6 +28,7 @@ class TestInFile(MeasuredContract):
         return InFile(tmp_path / "budget.db")
 
 
+@pytest.mark.slow
 class TestInToys(MeasuredContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:

@@ -67,6 +67,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("way", WAYS)
 def test_moved_ledger_returns_the_same_results(
@@ -128,6 +129,7 @@ def interrupted_move(accountant: Accountant, there: Any, monkeypatch: pytest.Mon
             accountant.ledger.move_to(there)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way_on", ["start again", "abort"])
 def test_move_killed_before_or_after_any_commit_leaves_at_most_one_open(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, thorough: bool, way_on: str
@@ -183,6 +185,7 @@ def test_move_killed_before_or_after_any_commit_leaves_at_most_one_open(
     assert 20 < moment < 999
 
 
+@pytest.mark.slow
 def test_move_stopped_between_key_and_file_is_started_again(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +202,7 @@ def test_move_stopped_between_key_and_file_is_started_again(
         assert accountant.ledger.move_to(tmp_path / "copy.db").accounts == 5
 
 
+@pytest.mark.slow
 def test_interrupted_move_refuses_writes_until_it_is_aborted(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +234,7 @@ def test_interrupted_move_refuses_writes_until_it_is_aborted(
         assert accountant.commit(receipt).status == "committed"
 
 
+@pytest.mark.slow
 def test_move_that_was_aborted_or_started_again_meanwhile_never_opens_its_target(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +257,7 @@ def test_move_that_was_aborted_or_started_again_meanwhile_never_opens_its_target
             assert charges(second, clock) is (between == "move_to")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["differences", "open_target"])
 def test_duplicate_of_a_target_never_opens(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, before: str
@@ -281,6 +287,7 @@ def test_duplicate_of_a_target_never_opens(
     assert not charges(copy, clock)
 
 
+@pytest.mark.slow
 def test_move_interrupted_just_before_it_opened_cannot_be_aborted(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +329,7 @@ def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkey
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_move_to_a_place_in_use_is_refused(tmp_path: Path, clock: Clock) -> None:
     small(tmp_path / "first.db", clock)
     small(tmp_path / "other.db", clock)
@@ -370,6 +378,7 @@ def test_move_of_an_empty_ledger_onto_itself_is_refused(tmp_path: Path, clock: C
         assert accountant.spend("alice", coin("0.1"))
 
 
+@pytest.mark.slow
 def test_target_of_an_incomplete_move_is_not_backed_up(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,6 +414,7 @@ def test_move_of_a_ledger_that_does_not_verify_is_refused(tmp_path: Path, clock:
 # -- concurrent operations -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spend_during_a_move_is_charged_once(tmp_path: Path) -> None:
     """Threads spend in the ledger until it names the other one, and then there until that is open."""
     here, there = tmp_path / "first.db", tmp_path / "copy.db"
@@ -439,6 +449,7 @@ def test_spend_during_a_move_is_charged_once(tmp_path: Path) -> None:
             assert spent == count * 10**6 > 0
 
 
+@pytest.mark.slow
 def test_moves_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) -> None:
     receipt = small(tmp_path / "first.db", clock)
 
@@ -458,6 +469,7 @@ def test_moves_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) -> None
         assert accountant.void(receipt).status == "voided"
 
 
+@pytest.mark.slow
 def test_batch_interrupted_before_a_move_continues_after_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its parts are those of the original partitions; no user is charged twice."""
     here = ToyStore(4)
@@ -500,6 +512,7 @@ def test_batch_interrupted_before_a_move_continues_after_it(clock: Clock, monkey
         check(accountant)
 
 
+@pytest.mark.slow
 def test_backfill_interrupted_before_a_move_is_done_after_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_backfill, "_MOST_AT_ONCE", 5)
     here = ToyStore(2)
@@ -523,6 +536,7 @@ def test_backfill_interrupted_before_a_move_is_done_after_it(clock: Clock, monke
         check(accountant)
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_move_after_a_clock_jump_enlarges_no_budget(seed: int, clock: Clock, thorough: bool) -> None:
@@ -605,6 +619,7 @@ class MovingMachine(LedgerMachine):
         self.heads = []
 
 
+@pytest.mark.slow
 class TestMoving(MovingMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=30)
 

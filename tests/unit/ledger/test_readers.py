@@ -125,6 +125,7 @@ def test_reader_that_fails_leaves_the_log_without_locks(tmp_path: Path, monkeypa
         assert accountant.spend("alice", coin("0.1"))
 
 
+@pytest.mark.slow
 def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`verify` held one snapshot while it read all stored answers, so the log grew and every commit waited for it."""
     monkeypatch.setattr(snapshot, "_RECORDS_TOGETHER", 10)
@@ -145,6 +146,7 @@ def test_verify_reads_stored_answers_in_parts(tmp_path: Path, monkeypatch: pytes
     assert read == [10, 10, 10, 10, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refused", [True, False])
 def test_verify_during_erasures_and_spends_raises_no_false_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool

@@ -34,6 +34,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
     return new
 
 
+@pytest.mark.slow
 def test_sandbox_plays_a_year(tmp_path: Path) -> None:
     now = datetime(2027, 12, 31, 23, 59, tzinfo=UTC)
     with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:
@@ -199,6 +200,7 @@ def kind_of(path: Path) -> str:
         return "refused"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sandbox", "real"])
 def test_sandbox_cannot_become_real_by_any_changed_value(kind: str, tmp_path: Path, clock: Clock) -> None:
     other = {"sandbox": "real", "real": "sandbox"}[kind]
@@ -262,6 +264,7 @@ def test_sandbox_backup_stays_a_sandbox(tmp_path: Path, clock: Clock) -> None:
     assert kind_of(tmp_path / "b.db") == "sandbox"
 
 
+@pytest.mark.slow
 def test_sandbox_moved_stays_a_sandbox(address: Address, tmp_path: Path, clock: Clock) -> None:
     full(tmp_path / "first.db", True, clock)
     real, there, back = address(), address(), address()
@@ -300,6 +303,7 @@ def test_sandbox_receipt_resolves_nothing_elsewhere(clock: Clock) -> None:
             real.commit(receipt)
 
 
+@pytest.mark.slow
 def test_sandbox_threads_are_charged_at_the_set_time(tmp_path: Path) -> None:
     now = datetime(2028, 2, 28, 23, 59, 59, 999999, tzinfo=UTC)
     with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:

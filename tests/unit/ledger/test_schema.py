@@ -5,9 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
+import pytest
+
 from ldp_budget.ledger.sqlite import schema
 
 
+@pytest.mark.slow
 def test_new_ledger_has_the_tables_of_the_migrations() -> None:
     def made(by: Callable[[sqlite3.Connection], None]) -> tuple[list[tuple[object, ...]], ...]:
         connection = sqlite3.connect(":memory:", isolation_level=None)

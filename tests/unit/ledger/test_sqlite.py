@@ -32,6 +32,7 @@ class TestInFile(StoreContract):
         return InFile(tmp_path / "budget.db")
 
 
+@pytest.mark.slow
 def test_accountants_on_one_file_see_each_others_charges(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:

@@ -175,6 +175,7 @@ def test_tested_tables_are_all_tables(ledger: Path) -> None:
     assert sorted(tables(ledger)) == TABLES
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
 def test_verify_with_a_deleted_row_finds_it(ledger: Path, clock: Clock, table: str) -> None:
@@ -184,6 +185,7 @@ def test_verify_with_a_deleted_row_finds_it(ledger: Path, clock: Clock, table: s
         ), row
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("table", TABLES)
 def test_verify_with_a_restored_row_finds_it(path: Path, clock: Clock, table: str) -> None:
@@ -246,6 +248,7 @@ def _swap(
     return attack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attack",
     [
@@ -291,6 +294,7 @@ def test_verify_with_a_targeted_change_finds_it(ledger: Path, clock: Clock, atta
     assert not attempt(ledger, clock, lambda connection: connection.executescript(attack))
 
 
+@pytest.mark.slow
 def test_verify_of_any_rollback_with_the_head_finds_it(path: Path, clock: Clock) -> None:
     """Of charges, and of what moves without one: a refusal under a key, a collection."""
     with Accountant(path, clock=clock) as accountant:
@@ -349,6 +353,7 @@ def test_verify_with_an_orphaned_row_finds_it(ledger: Path, clock: Clock, insert
         assert [found for found in accountant.verify().problems if problem in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["closings", "key_epochs", "moved_entries"])
 def test_verify_of_a_moved_ledger_with_a_changed_row_finds_it(path: Path, clock: Clock, table: str) -> None:
     """Rows of a moved ledger with a rotated key: each row deleted, each value changed."""

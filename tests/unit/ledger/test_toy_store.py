@@ -14,6 +14,7 @@ from ledger_places import InToys
 from toy_store import ToyStore
 
 
+@pytest.mark.slow
 class TestToyStore(StoreContract):
     @pytest.fixture(
         params=[pytest.param(1, marks=pytest.mark.exhaustive), 3], ids=lambda partitions: f"{partitions} partitions"

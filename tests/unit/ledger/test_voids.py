@@ -150,6 +150,7 @@ def naive(made: list[Made], labelled: list[Labelled], period: str, now: datetime
     return total
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 4 // 5)
 @given(st.lists(STEPS, max_size=25))
 def test_void_leaves_the_sums_of_the_remaining_charges(steps: list[tuple[Any, ...]]) -> None:

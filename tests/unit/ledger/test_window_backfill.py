@@ -122,6 +122,7 @@ def in_thread(work: Callable[[], None]) -> None:
     assert not thread.is_alive(), "it waits for the filling"
 
 
+@pytest.mark.slow
 def test_backfill_counts_spends_made_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     def meanwhile(step: int) -> None:
         check(twins.one)
@@ -137,6 +138,7 @@ def test_backfill_counts_spends_made_meanwhile(twins: Twins, between: Callable[[
     twins.check_alike()
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 def test_backfill_counts_voids_made_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     twins.reserve()
@@ -153,6 +155,7 @@ def test_backfill_counts_voids_made_meanwhile(twins: Twins, between: Callable[[M
     twins.check_alike()
 
 
+@pytest.mark.slow
 def test_backfill_leaves_out_users_erased_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     def meanwhile(step: int) -> None:
         if step <= 3:
@@ -166,6 +169,7 @@ def test_backfill_leaves_out_users_erased_meanwhile(twins: Twins, between: Calla
     assert [user for user in USERS if twins.one.is_erased(user)] == ["user-1", "user-3", "user-5"]
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("moment", [datetime(2026, 11, 30, 23, tzinfo=UTC), datetime(2026, 11, 22, 23, tzinfo=UTC)])
 def test_backfill_while_a_window_ends_is_correct(
@@ -200,6 +204,7 @@ def repair(twins: Twins) -> None:
         assert accountant.repair_clock()
 
 
+@pytest.mark.slow
 def test_backfill_during_a_clock_repair_is_correct(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     """Charges dated later count at the time of the repair, in both parts of the backfill."""
     twins.clock.advance(days=100)
@@ -215,6 +220,7 @@ def test_backfill_during_a_clock_repair_is_correct(twins: Twins, between: Callab
     twins.check_alike()
 
 
+@pytest.mark.slow
 def test_backfill_during_a_clock_jump_and_repair_is_correct(
     twins: Twins, between: Callable[[Meanwhile], list[int]]
 ) -> None:
@@ -230,6 +236,7 @@ def test_backfill_during_a_clock_jump_and_repair_is_correct(
     twins.check_alike()
 
 
+@pytest.mark.slow
 def test_backfill_part_shares_a_transaction_with_spends(
     twins: Twins, between: Callable[[Meanwhile], list[int]]
 ) -> None:
@@ -252,6 +259,7 @@ def test_backfill_part_shares_a_transaction_with_spends(
     twins.check_alike()
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 def test_backfill_interrupted_is_ignored_and_verifies(
     twins: Twins, between: Callable[[Meanwhile], list[int]]
@@ -281,6 +289,7 @@ def test_backfill_interrupted_is_ignored_and_verifies(
     assert kinds["period"] == 3, "it was begun once"
 
 
+@pytest.mark.slow
 def test_backfill_of_one_period_by_two_accountants_is_correct(
     place: Place, clock: Clock, between: Callable[[Meanwhile], list[int]]
 ) -> None:
@@ -311,6 +320,7 @@ def test_backfill_of_a_refused_policy_does_not_start(twins: Twins, between: Call
     assert "period" not in twins.one.stats()["entries_by_kind"]
 
 
+@pytest.mark.slow
 def test_backfill_start_is_in_the_journal(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     between(lambda step: twins.spend(step))
     before = len(list(twins.one.journal()))

@@ -81,6 +81,7 @@ def test_lifetime_is_one_window_that_never_ends(moment: datetime) -> None:
     assert window.ends is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", CALENDAR)
 def test_year_touches_at_most_the_counted_windows(period: str) -> None:
     most = 0

@@ -465,6 +465,7 @@ def test_tasks_of_an_event_loop_share_a_transaction(accountant: Accountant) -> N
 # -- the end of a queue, and a full one ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_close_charges_everything_that_waits_and_refuses_later_calls(tmp_path: Path, clock: Clock) -> None:
     accountant = Accountant(tmp_path / "budget.db", clock=clock)
     accountant.set_policy("default", ["lifetime=30"])
@@ -497,6 +498,7 @@ def test_writer_thread_that_starts_late_for_a_closed_queue_ends() -> None:
     Caller(lambda: write_queue._serve(weakref.ref(queue), queue._wake)).end()
 
 
+@pytest.mark.slow
 def test_submission_during_a_close_is_run_or_refused() -> None:
     """The writer thread ended between the check that the queue is open and the submission, which waited for ever."""
     transactions = Transactions(set())
@@ -522,6 +524,7 @@ def test_submission_during_a_close_is_run_or_refused() -> None:
     closers[0].end()
 
 
+@pytest.mark.slow
 def test_threads_that_spend_during_a_close_are_charged_or_refused(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
@@ -579,6 +582,7 @@ def test_number_of_waiting_items_is_exact_after_many_threads() -> None:
     queue.close()
 
 
+@pytest.mark.slow
 def test_dropped_accountant_ends_its_writer_thread(tmp_path: Path) -> None:
     accountant = Accountant(tmp_path / "budget.db")
     accountant.set_policy("default", ["lifetime=30"])

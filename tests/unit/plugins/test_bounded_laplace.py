@@ -39,6 +39,7 @@ def cell_probabilities(table: LaplaceTable, point: int) -> list[Fraction]:
 # Calibration
 
 
+@pytest.mark.slow
 @given(st.decimals("1e-8", 1000, places=8), st.decimals("1e-6", 1000, places=7))
 def test_scale_is_the_width_over_epsilon_rounded_up(epsilon, width):
     mechanism = BoundedLaplace.calibrate(epsilon=epsilon, lower=0, upper=width)
@@ -78,6 +79,7 @@ def test_density_integrates_to_one_and_has_the_stated_errors(epsilon, value):
     assert moments == pytest.approx((1, *mechanism.error_at(value)), rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", [0.01, 1, 30, 1000])
 def test_uniform_prior_error_is_the_average_of_the_stated_errors(epsilon):
@@ -106,6 +108,7 @@ def test_notes_say_when_a_constant_output_is_better():
 # The client
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.decimals("0.01", 60, places=4), st.integers(8, 14))
 def test_table_exact_loss_is_at_most_epsilon(epsilon, cells):
@@ -116,6 +119,7 @@ def test_table_exact_loss_is_at_most_epsilon(epsilon, cells):
         assert loss == pytest.approx(float(epsilon) * (1 - 1 / cells), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-8", "0.01", "1", "15.9", "16", "30", "100", "1000"])
 def test_table_errors_are_the_stated_ones(epsilon):
@@ -139,6 +143,7 @@ def test_totals_stay_below_two_to_the_63():
         assert (np.diff(table.below) >= 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("epsilon", ["0.5", "20"])
 def test_draws_have_the_exact_probabilities(epsilon):
@@ -151,12 +156,14 @@ def test_draws_have_the_exact_probabilities(epsilon):
         assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares) + 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 241), (1, 242), (10, 243), (40, 244)])
 def test_reports_of_a_million_values_have_the_stated_errors(epsilon, seed):
     assert_errors_as_stated(BoundedLaplace.calibrate(epsilon=epsilon, lower="1.67", upper="1.85"), seed)
 
 
+@pytest.mark.slow
 def test_mean_estimate_uses_the_spread_of_the_reports():
     mechanism = BoundedLaplace.calibrate(epsilon=2, lower=0, upper=10)
     reports = mechanism.randomize(np.full(100_000, 3.0), rng=SeededStream(245))

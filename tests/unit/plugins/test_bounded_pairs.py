@@ -166,6 +166,7 @@ def assert_dominates(promise: Guarantee, rows: list[list[int]]) -> None:
             assert hockey_stick(list(zip(first, second, strict=True)), odds) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["1e-8", "0.5", "15.9", "16", "30"])
 @pytest.mark.parametrize("cells", [2, 7])
@@ -175,6 +176,7 @@ def test_bounded_laplace_pair_dominates_the_drawn_reports(epsilon: str, cells: i
     assert_dominates(LaplaceWeights.of(Decimal(epsilon), cells).guarantee(), rows)
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("epsilon", ["1e-6", "1", "20"])
 @pytest.mark.parametrize("reach", [1, 3, 4, 6, 8])
@@ -187,6 +189,7 @@ def test_bounded_staircase_pair_dominates_the_drawn_reports(epsilon: str, reach:
     assert_dominates(window_pair(loss, gamma, float_below(epsilon_hat(loss, gamma)), cells), rows)
 
 
+@pytest.mark.slow
 def test_bounded_laplace_pair_dominates_the_drawn_ends() -> None:
     for epsilon in ("1", "16"):
         made = LAPLACE(epsilon=epsilon, lower=0, upper=1)
@@ -204,6 +207,7 @@ def test_bounded_laplace_pair_dominates_the_drawn_ends() -> None:
 # -- what it comes to ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("made", "before", "true"), [(LAPLACE, 244.6, 109.34), (STAIRCASE, 244.6, 191.12)])
 def test_year_of_reports_costs_the_composition_of_the_pair(made: Any, before: float, true: float) -> None:
@@ -215,6 +219,7 @@ def test_year_of_reports_costs_the_composition_of_the_pair(made: Any, before: fl
     assert true <= total <= 1.003 * true < before
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("reports", [2, 3])
 def test_year_of_reports_costs_at_least_the_composition_of_the_ends(reports: int) -> None:

@@ -70,6 +70,7 @@ def test_example_of_figure_1_matches():
     assert mechanism.guarantee.loss()[0] <= 1
 
 
+@pytest.mark.slow
 @given(epsilons, gammas)
 def test_epsilon_hat_is_on_the_safe_side_and_tight(epsilon, gamma):
     hat = BoundedStaircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma).parameters["epsilon_hat"]
@@ -102,6 +103,7 @@ VALUES = np.linspace(10, 20, 101)
 REPORTS = np.linspace(10.003, 19.997, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("gamma", ["0.05", "0.3", "0.5", "0.6", "0.9"])
 @pytest.mark.parametrize("epsilon", ["0.2", "1", "5"])
@@ -201,6 +203,7 @@ def test_default_gamma_does_not_depend_on_the_range():
     assert len(gammas) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(
     "epsilon",
@@ -255,6 +258,7 @@ def exact_rows(channel: WindowChannel) -> list[list[Fraction]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [5, 8])
 def test_certified_loss_is_the_exact_one(cells):
     for reach, epsilon in product(range(cells + 1), ("0.01", "1", "8")):
@@ -277,6 +281,7 @@ def test_client_exact_loss_is_at_most_epsilon(epsilon, gamma):
             assert loss >= mpf(str(epsilon)) * (1 - mpf("1e-9"))
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("reach", [0, 1, 2, 3, 6, 7])
 def test_draws_have_the_exact_probabilities(reach):
@@ -289,6 +294,7 @@ def test_draws_have_the_exact_probabilities(reach):
         assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("epsilon", "gamma", "seed"),
@@ -311,6 +317,7 @@ def test_reports_are_middles_of_cells_within_the_range():
 # The server
 
 
+@pytest.mark.slow
 def test_mean_estimate_uses_the_spread_of_the_reports():
     mechanism = BoundedStaircase.calibrate(epsilon=2, lower=0, upper=10)
     values = np.full(200_000, 3.0)

@@ -119,6 +119,7 @@ def test_client_draws_from_the_exact_distribution() -> None:
         assert abs(count - 200_000 * share) <= 4.5 * (200_000 * share * (1 - share)) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.some(8)
 @pytest.mark.parametrize(("hashes", "head"), [(1, 1), (256, 1), (257, 2), (65_536, 2), (65_537, 3)])
 @pytest.mark.parametrize("width", [2, 8, 13])
@@ -275,6 +276,7 @@ def one_report(sketch: Any, made: Any, cells: Any) -> dict[Any, float]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @both
 @pytest.mark.parametrize(("k", "m"), [(1, 2), (2, 2), (1, 4)])
@@ -408,6 +410,7 @@ def test_comparison_errors_hold_for_the_worst_values(sketch: Any) -> None:
     assert mixed.max() < alike.max()
 
 
+@pytest.mark.slow
 @both
 def test_comparison_uses_the_stated_setting(sketch: Any) -> None:
     [row] = [row for row in rank_frequency(1, 6, 500) if row["mechanism"] == sketch.name]
@@ -504,6 +507,7 @@ def test_domain_absent_accepts_any_text(sketch: Any) -> None:
         sketch(epsilon=8, hashes=32, width=256, domain_size=9).randomize(["zürich"])
 
 
+@pytest.mark.slow
 @both
 def test_domain_declared_changes_no_hash(sketch: Any) -> None:
     free = sketch(epsilon=1, hashes=8, width=16)

@@ -154,6 +154,7 @@ def test_report_has_the_documented_form(buckets: int, bits: int, dtype: Any, wid
     assert mechanism.randomize([]).shape == (0, width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [15_000, pytest.param(60_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("memoize", [False, True])
 def test_bucket_sets_are_uniform_and_independent_of_the_answer(memoize: bool, users: int) -> None:
@@ -188,6 +189,7 @@ def survey_counts(mechanism: Any, reports: Any, surveys: int) -> Any:
     return mechanism.buckets / mechanism.bits * told.reshape(surveys, -1, mechanism.buckets).sum(axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", SIMULATED, ids=repr)
 def test_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> None:
     """Twenty thousand surveys of ten users each."""
@@ -206,6 +208,7 @@ def test_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> None
     assert whole.std_errors == pytest.approx((surveys * np.array(stated)) ** 0.5, rel=0.01)
 
 
+@pytest.mark.slow
 def test_estimates_of_memoized_reports_are_unbiased() -> None:
     mechanism, users = made(5, 3, 2, memoize=True), 40_000
     answers = np.tile(ANSWERS, users // 10)

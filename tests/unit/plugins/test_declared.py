@@ -142,6 +142,7 @@ def test_declared_composes_and_can_be_planned() -> None:
     assert made.at_epsilon("0.2").guarantee == Approximate("0.2", "1e-8")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_declared_is_charged_by_the_command_line(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1,1e-6")
     spend = ["spend", "alice", "declared", "--epsilon", "0.3", "--delta", "1e-7", "--source", SOURCE]

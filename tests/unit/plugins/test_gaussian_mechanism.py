@@ -71,6 +71,7 @@ def test_golden_values_match(method: str) -> None:
             assert 0 <= exact(sigma) / exact(value) - 1 <= mpf("1e-12")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["tail", "exact"])
 @settings(max_examples=settings.default.max_examples * 3 // 2)
 @given(
@@ -187,6 +188,7 @@ def cell(mechanism: Any, value: float) -> int:
     return total
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 2)
 @given(
     lower=st.decimals("-1000", "1000", places=9),
@@ -235,6 +237,7 @@ def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance(
     assert np.mean((noise / made.parameters["sigma"]) ** 4) == pytest.approx(3, abs=4 * (96 / 1e6) ** 0.5)
 
 
+@pytest.mark.slow
 def test_intervals_have_their_nominal_coverage() -> None:
     made = Gaussian.calibrate(**TARGET, lower=0, upper=10)
     values = np.array([0, 0, 1, 4, 10], dtype=float)

@@ -104,6 +104,7 @@ def test_longer_family_begins_with_the_shorter_one() -> None:
     assert (HashFamily(3, 20, 16).coefficients[:, :5] == HashFamily(3, 5, 16).coefficients).all()
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("width", [4, 5])
 @pytest.mark.parametrize("values", [(0, 1, 2), (0, 2**62, 2**63 - 1)], ids=str)

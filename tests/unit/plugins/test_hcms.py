@@ -86,6 +86,7 @@ def test_loss_of_every_output_and_pair_of_values_is_within_the_guarantee(mechani
     assert max(spreads) == Fraction(1, 2)
 
 
+@pytest.mark.slow
 def test_dominating_pair_is_the_smallest() -> None:
     made = Hcms(epsilon=1, hashes=1, width=8)
     values = [next(v for v in range(1000) if cells(made, [v])[0, 0] == cell) for cell in range(8)]
@@ -107,6 +108,7 @@ def test_loss_of_the_drawn_reports_is_at_most_epsilon_and_near_it(epsilon: str) 
     assert odds >= min(e, mpf(ONE) / 2) * (1 - mpf(2) / (ONE - made.keep)) or ONE - made.keep == 1
 
 
+@pytest.mark.slow
 def test_client_draws_from_the_exact_distribution() -> None:
     made = Hcms(epsilon=1, hashes=3, width=4)
     reports = made.randomize(np.full(200_000, 5), rng=1)
@@ -178,6 +180,7 @@ def printed(epsilon: float, table: Any, values: Any, width: int, rng: Any) -> An
     return width / (width - 1) * (means - n / width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1, 4])
 def test_printed_algorithm_estimates_negative_counts(epsilon: int) -> None:
     made = Hcms(epsilon=epsilon, hashes=64, width=32, domain_size=40, seed=1)

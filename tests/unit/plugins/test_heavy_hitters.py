@@ -67,6 +67,7 @@ def test_support_of_all_children_is_that_counted_one_by_one(bits: int, children:
         assert family.support(table, *listed).tolist() == counts[place][some].tolist()
 
 
+@pytest.mark.slow
 def test_cells_of_prefixes_are_uniform_and_three_of_them_independent() -> None:
     family = PrefixFamily(1, 40_000, 1)
     functions = np.arange(family.count)
@@ -173,6 +174,7 @@ def test_low_ends_of_found_words_allow_for_all_words_that_were_tried() -> None:
 # -- reports ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_heavy_hitters_partial_aggregates_merge_to_the_whole() -> None:
     made = HeavyHitters(epsilon=4, length=4, hashes=64)
     reports = made.randomize(answers({"ab": 500, "cd": 300}), rng=1)
@@ -212,6 +214,7 @@ def test_heavy_hitters_refuses_a_table_that_is_too_large() -> None:
 # -- verification -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(15)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "2", "5", "20"])
 @pytest.mark.parametrize("length", [1, 6, 20])
@@ -254,6 +257,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verify_does_not_prove_heavy_hitters_with_a_planted_fault(fault: str) -> None:
     made = HeavyHitters(epsilon=2, length=3, hashes=1)

@@ -62,6 +62,7 @@ def mean(chances: dict[int, Fraction], power: int = 1) -> Fraction:
 # -- what is drawn, on a coarse grid --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -76,6 +77,7 @@ def test_law_of_every_pair_of_points_is_within_the_guarantee(epsilon: str) -> No
         assert check(mechanism.guarantee, rows).verdict == "holds"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "3"])
 def test_law_of_the_program_is_the_law_of_the_draws(epsilon: str) -> None:
@@ -177,6 +179,7 @@ def test_estimated_mean_is_near_the_mean_with_the_stated_error(epsilon: str) -> 
     assert estimate.std_error == pytest.approx(math.sqrt(variance / users), rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("users", [20, 200])
 def test_intervals_cover_as_often_as_they_say(users: int) -> None:

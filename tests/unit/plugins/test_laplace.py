@@ -74,6 +74,7 @@ def test_utility_compares_with_the_constant_output():
     assert "constant_output" not in Laplace.calibrate(epsilon=1).utility()
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("epsilon", "seed"), [("0.1", 181), (1, 182), (20, 183)])
 def test_reports_of_a_million_values_have_the_stated_errors(epsilon, seed):

@@ -45,6 +45,7 @@ def likelihood(made: Any, cell: int, reports: tuple[int, ...]) -> Fraction:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_loloha_curve_is_the_largest_ratio_of_all_enumerated_reports(settings: dict[str, Any]) -> None:
     made = Loloha(**settings)
@@ -133,6 +134,7 @@ def test_loloha_default_cells_are_those_of_the_printed_formula(lifetime: int, fi
 # -- client -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_loloha_labels_name_cells_and_there_are_at_most_g_of_them() -> None:
     made = Loloha(epsilon_lifetime=2, epsilon_first=1, domain_size=300, g=5)
     answers, secret = np.arange(300), b"s" * 32
@@ -142,6 +144,7 @@ def test_loloha_labels_name_cells_and_there_are_at_most_g_of_them() -> None:
     assert not set(labels) & set(made.labels(answers, b"t" * 32))
 
 
+@pytest.mark.slow
 def test_loloha_reports_repeat_the_function_and_the_kept_cell() -> None:
     made = Loloha(epsilon_lifetime=8, epsilon_first="7.9", domain_size=50, g=8)
     reports = made.randomize(np.full(4000, 7), secrets=b"one user, one secret", rng=1)
@@ -152,6 +155,7 @@ def test_loloha_reports_repeat_the_function_and_the_kept_cell() -> None:
     assert share == pytest.approx(float(shown), abs=0.02)
 
 
+@pytest.mark.slow
 def test_loloha_year_of_changing_answers_is_charged_at_most_g_caps() -> None:
     made = Loloha(epsilon_lifetime="0.5", epsilon_first="0.4", domain_size=100, g=2)
     answers = np.arange(365) % 100
@@ -178,6 +182,7 @@ def test_loloha_estimate_is_unbiased_over_functions_and_its_errors_are_true() ->
     assert off.std() == pytest.approx(1, abs=0.15)
 
 
+@pytest.mark.slow
 def test_loloha_estimate_of_listed_candidates_needs_no_domain() -> None:
     made = Loloha(epsilon_lifetime=6, epsilon_first=4)
     answers = np.repeat([17, 10**12], [3000, 1000])
@@ -220,6 +225,7 @@ def test_loloha_is_not_ranked_at_one_epsilon() -> None:
 # -- verification -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(
     "settings",
@@ -263,6 +269,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verify_does_not_prove_loloha_with_a_planted_fault(fault: str) -> None:

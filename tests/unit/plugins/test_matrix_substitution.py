@@ -78,6 +78,7 @@ def test_warner_matrix_loses_ln_3() -> None:
     assert guarantee.delta == 0
 
 
+@pytest.mark.slow
 @given(rows=matrices)
 @settings(max_examples=40, deadline=None)
 def test_guarantee_is_the_largest_ratio_and_dominates_every_pair(rows: list[list[int]]) -> None:
@@ -107,6 +108,7 @@ def test_guarantee_with_an_impossible_report_is_unbounded() -> None:
     assert "no loss is promised" in mechanism.notes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "gamma"), [(2, 3), (5, "1.5"), (16, 10)])
 def test_gamma_diagonal_matrix_equals_random_substitution(size: int, gamma: Any) -> None:
     by_matrix = MatrixSubstitution(matrix=gamma_diagonal(size, Fraction(gamma)))
@@ -164,6 +166,7 @@ def test_zeros_stay_zeros_when_entries_are_rounded() -> None:
     assert isinstance(mechanism.guarantee, Unbounded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matrix", [WARNER, UNEVEN, FINE])
 def test_client_draws_the_columns(matrix: list[list[str]]) -> None:
     mechanism = MatrixSubstitution(matrix=matrix)
@@ -179,6 +182,7 @@ def test_client_draws_the_columns(matrix: list[list[str]]) -> None:
         assert np.all(np.abs(found - len(mine) * p) < SIGMAS * np.sqrt(len(mine) * p * (1 - p)))
 
 
+@pytest.mark.slow
 def test_reports_are_in_the_order_of_the_users() -> None:
     """With a matrix that hardly ever substitutes, reports are in the order of the values."""
     nearly_one = gamma_diagonal(30, Fraction(10**12))
@@ -209,6 +213,7 @@ def test_bytes_read_do_not_depend_on_the_answers() -> None:
 # -- estimates ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(rows=matrices, data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_estimate_of_the_expected_reports_is_the_truth(rows: list[list[int]], data: Any) -> None:
@@ -234,6 +239,7 @@ def test_standard_errors_come_from_the_exact_covariance(matrix: list[list[str]])
     assert estimate.std_errors == pytest.approx(np.sqrt(np.diag(covariance)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_estimates_of_a_million_users_are_within_their_errors() -> None:
     """Counts within 4.5 standard errors; the mean squared error of batches within 2 % of the stated one."""
     mechanism = MatrixSubstitution(matrix=UNEVEN)

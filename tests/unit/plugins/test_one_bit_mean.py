@@ -68,6 +68,7 @@ def test_one_has_the_probability_of_document_002(epsilon: str) -> None:
         assert abs(exact(drawn) - stated) <= mpf(2) ** -33
 
 
+@pytest.mark.slow
 @given(epsilon=st.decimals("1e-8", "40", places=8), steps=st.integers(1, 50))
 def test_loss_between_any_two_points_of_the_grid_is_at_most_epsilon(epsilon: Decimal, steps: int) -> None:
     made = OneBitMean.calibrate(epsilon=epsilon, maximum=steps, rounding=1)
@@ -118,6 +119,7 @@ class Decoded:
         return origin + step * self._made.randomize(values, rng=rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [40_000, pytest.param(200_000, marks=pytest.mark.exhaustive)])
 def test_mean_of_a_skewed_population_is_unbiased(users: int) -> None:
     values = 77 * np.random.default_rng(3).beta(0.5, 4, users)
@@ -135,6 +137,7 @@ def test_variance_of_an_estimate_is_the_stated_one(value: float) -> None:
     assert estimates.var() == pytest.approx(FRESH.error_at(value)[1] / users, rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("made", [FRESH, OneBitMean.calibrate(epsilon=4, maximum=77)], ids=repr)
 def test_intervals_of_the_population_mean_have_their_nominal_coverage(made: Any) -> None:
@@ -181,6 +184,7 @@ def test_declaration_has_a_maximum_or_both_ends() -> None:
             OneBitMean.calibrate(epsilon=1, **target)
 
 
+@pytest.mark.slow
 def test_comparison_works_for_any_range() -> None:
     for lower, upper, setting in ((0, 77, "maximum=77"), ("0.0", 77, "maximum=77"), (-7, 70, ""), (100, 177, "")):
         [row] = [row for row in rank_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
@@ -248,6 +252,7 @@ def test_secret_gives_each_user_independent_bits() -> None:
     assert all(len(set(alone[cells == cell].tolist())) == 1 for cell in range(8))
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("cell", [0, 3, 7])
 def test_memoized_bits_have_the_probabilities_of_fresh_ones(cell: int) -> None:
@@ -328,6 +333,7 @@ def test_curve_is_the_exact_loss_of_repeated_reports(made: Any) -> None:
         assert 0 <= exact(made.guarantee.curve[reports - 1]) - found <= mpf("2e-12")
 
 
+@pytest.mark.slow
 @given(epsilon=epsilons, flip=flips)
 def test_curve_is_above_the_formula_concave_and_ends_at_the_cap(epsilon: Decimal, flip: Decimal) -> None:
     curve = OneBitMean.calibrate(epsilon=epsilon, maximum=1, rounding=1, flip=flip).guarantee.curve
@@ -356,6 +362,7 @@ def test_same_pattern_without_a_flip_costs_epsilon_per_multiple_and_another_patt
     assert any("unbounded" in note for note in made.notes)
 
 
+@pytest.mark.slow
 def test_epsilons_of_single_reports_do_not_bound_changing_values() -> None:
     """errata.md: for ε = 1, G = 0.2 four reports lose 2.395, and four times the loss of one is 2.278."""
     four, one = worst(TWO_BITS, 4, same_pattern=False), exact(TWO_BITS.guarantee.curve[0])
@@ -364,6 +371,7 @@ def test_epsilons_of_single_reports_do_not_bound_changing_values() -> None:
     assert worst(TWO_BITS, 4, same_pattern=True) <= 4 * one
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("flip", ["0.2", "0.45", "0.01"])
 @pytest.mark.parametrize("reports", [1, 2, 3, 4])

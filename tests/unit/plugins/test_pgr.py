@@ -125,6 +125,7 @@ def test_law_of_the_program_is_that_of_the_declared_guarantee(domain_size: int, 
     assert telling <= Fraction(mechanism.guarantee.tau) <= telling + Fraction(1, 10**12)
 
 
+@pytest.mark.slow
 @settings
 def test_estimate_is_unbiased_with_the_stated_variance_by_enumeration(domain_size: int, epsilon: str) -> None:
     mechanism = made(domain_size, epsilon)
@@ -142,6 +143,7 @@ def test_estimate_is_unbiased_with_the_stated_variance_by_enumeration(domain_siz
     assert stated == pytest.approx(float(q * (1 - q) / (p - q) ** 2), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @settings
 def test_verify_proves_promise_and_client(domain_size: int, epsilon: str) -> None:

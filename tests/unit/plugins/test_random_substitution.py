@@ -105,6 +105,7 @@ def small_cases(samplings: tuple[str, ...] = tuple(SAMPLINGS)) -> list[Any]:
 # -- what a report gives away ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases())
@@ -140,6 +141,7 @@ def test_tau_is_the_probability_of_any_loss_at_all(size: int, draws: int, sampli
     assert 0 <= Fraction(guarantee.tau) - tau < Fraction(1, 10**30)
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("gamma", ["1.05", "2", "10"])
 @pytest.mark.parametrize(("size", "draws", "sampling"), small_cases(("sequence",)))
@@ -242,6 +244,7 @@ def stated_loss(mechanism: Any) -> mpf:
 epsilons = st.floats(math.log(1e-3), math.log(20)).map(math.exp)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), epsilon=epsilons, size=st.integers(2, 400), sampling=st.sampled_from(list(SAMPLINGS)))
 def test_calibration_is_on_the_safe_side_and_close(data: Any, epsilon: float, size: int, sampling: str) -> None:
@@ -545,6 +548,7 @@ SIMULATED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("case", list(SIMULATED))
 def test_estimates_of_a_million_users_are_within_their_errors(case: str) -> None:
@@ -565,6 +569,7 @@ def test_estimates_of_a_million_users_are_within_their_errors(case: str) -> None
     assert rare == pytest.approx(mechanism.utility()["variance_per_user"], rel=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("case", list(SIMULATED))
 def test_standard_errors_are_those_of_the_true_frequencies(case: str) -> None:
@@ -581,6 +586,7 @@ def test_standard_errors_are_those_of_the_true_frequencies(case: str) -> None:
 # -- the client -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(("size", "draws"), [(4, 1), (4, 2), (4, 3), (3, 2), (2, 1)])
 @every_sampling
@@ -641,6 +647,7 @@ def test_bytes_read_do_not_depend_on_the_answers(sampling: str) -> None:
     assert len({stream.count for stream in streams}) == 1
 
 
+@pytest.mark.slow
 def test_long_report_contains_almost_every_answer() -> None:
     mechanism = RandomSubstitution(epsilon=1, domain_size=12, draws=11, sampling="distinct", ordered=True)
     sent = mechanism.randomize(np.arange(12), rng=2)

@@ -112,6 +112,7 @@ def test_curve_is_the_worst_over_all_outputs(bits: int, hashes: int, reports: in
     assert loss <= stated <= loss + mpf("1e-14")
 
 
+@pytest.mark.slow
 def test_filters_that_overlap_or_coincide_lose_less() -> None:
     law = law_of("0.5", "0.25", "0.75")
     assert worst_ratio(3, 2, 2, law) < worst_ratio(4, 2, 2, law)  # of three bits two filters of two share one
@@ -155,6 +156,7 @@ def test_printed_epsilon_of_2_is_of_one_report_only() -> None:
 probabilities = st.decimals("0.001", "0.999", allow_nan=False, places=9)
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(f=probabilities, p=probabilities, q=probabilities, hashes=st.integers(1, 6))
 def test_loss_of_the_drawn_reports_is_at_most_the_stated_after_any_number(
@@ -202,6 +204,7 @@ def test_calibration_to_the_printed_losses_gives_the_printed_probabilities() -> 
     assert Rappor(**PRINTED).parameters == {"f": 0.5, "p": 0.25, "q": 0.75}
 
 
+@pytest.mark.slow
 def test_charges_of_repeated_reports_follow_the_curve_to_the_cap() -> None:
     made = Rappor(**{**PRINTED, "p": "0.45", "q": "0.55"})
     points, cap = made.guarantee.curve, made.guarantee.cap
@@ -372,6 +375,7 @@ def test_attack_on_200_memoized_reports_succeeds_at_most_as_the_cap_allows() -> 
     assert high - low < 2  # narrow enough to say something
 
 
+@pytest.mark.slow
 def test_attack_on_a_client_without_memoization_succeeds() -> None:
     made = Rappor(**CAPPED)
     low, _ = loss_shown(attack(made, lambda values, turn: made.randomize(values, rng=turn)))
@@ -450,6 +454,7 @@ def test_cohort_of_a_user_does_not_depend_on_the_value(permanent: Any) -> None:
     assert first.max() == 63
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memoised", [True, False], ids=["memoised", "fresh"])
 def test_bits_are_drawn_with_the_stated_probabilities(memoised: bool) -> None:
     made = Rappor(**{**PRINTED, "f": "0.3", "p": "0.1", "q": "0.6"})
@@ -489,6 +494,7 @@ def skewed(n: int, answers: int, seed: int) -> Any:
     return np.minimum(np.random.default_rng(seed).geometric(0.5, n) - 1, answers - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("memoised", [True, False], ids=["memoised", "fresh"])
 def test_estimates_are_unbiased(memoised: bool) -> None:
@@ -528,6 +534,7 @@ def test_stated_variance_is_the_true_one(repeats: tuple[Any, Any, Any]) -> None:
     assert np.abs(counts.mean(axis=0) - truth).max() < 4.5 * errors.max() / math.sqrt(2000)
 
 
+@pytest.mark.slow
 def test_standard_error_includes_the_spread_of_users_over_cohorts() -> None:
     # Almost no noise is left, and yet the estimates are off, because cohorts are samples of the users.
     made = Rappor(bits=8, hashes=2, cohorts=4, f="1e-18", p="0", q="1", domain_size=6)
@@ -624,6 +631,7 @@ def test_lasso_is_required_for_more_candidates_than_bits(collected: tuple[Any, A
         made.estimate(total, range(3000), method="least-squares")
 
 
+@pytest.mark.slow
 def test_lasso_ignores_users_whose_value_is_no_candidate() -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made = Rappor(**PRINTED)

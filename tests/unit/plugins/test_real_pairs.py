@@ -17,6 +17,7 @@ from ldp_budget.guarantees.dominating_pairs import dominating_pair, joined
 FRESH = {"bits": 32, "cohorts": 8, "any_inputs": True}
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("name", "options", "stated", "true"),

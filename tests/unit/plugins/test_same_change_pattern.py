@@ -68,6 +68,7 @@ def charged(made: Mechanism, history: Any) -> Decimal:
     return sum((guarantee.curve[min(n, len(guarantee.curve)) - 1] for n in counts), Decimal(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "first", "related", "unrelated"),
     [

@@ -48,6 +48,7 @@ def test_window_is_the_bandwidth_of_the_paper(epsilon: str) -> None:
     assert mechanism.parameters["b"] == expected / 2**21
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "3"])
 def test_law_of_every_pair_of_points_is_within_the_guarantee(epsilon: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +160,7 @@ def test_mean_is_unbiased_where_the_distribution_is_not_smooth() -> None:
     assert abs(estimate.mean - values.mean()) < 4.5 * estimate.std_error
 
 
+@pytest.mark.slow
 def test_row_has_the_mean_the_quantiles_and_the_bins() -> None:
     mechanism = made(1, lower=18, upper=70, bins=4)
     collection = Collection("age", mechanism)

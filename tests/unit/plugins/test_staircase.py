@@ -84,6 +84,7 @@ def test_brute_force_finds_the_declared_loss(gamma):
     assert worst == pytest.approx(1.5, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize(("epsilon", "gamma"), [(1, None), (4, None), (2, "0.7"), (2, "0"), (2, "1")])
 def test_density_integrates_to_one_and_has_the_stated_moments(epsilon, gamma):
@@ -117,6 +118,7 @@ def digit_probability(thresholds: list[int], count: int) -> Fraction:
     return probability
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.decimals("0.02", 5, places=8))
 def test_neighboring_counts_differ_by_at_most_epsilon(epsilon):
@@ -156,6 +158,7 @@ def exact_channel(steps: StaircaseSteps, periods: int) -> list[dict[int, Fractio
     return [{point + cell: mass for cell, mass in noise.items()} for point in range(steps.cells + 1)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.decimals("0.05", 12, places=6), st.integers(0, 6))
 def test_client_exact_loss_is_epsilon(epsilon, reach):
@@ -175,6 +178,7 @@ def test_draws_have_the_exact_probabilities():
         assert abs((draws == cell).mean() - share) < SIGMAS * math.sqrt(share / draws.size)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("epsilon", "gamma", "seed"), [("0.01", None, 193), (1, None, 194), (8, None, 195), (2, 1, 196)]

@@ -352,6 +352,7 @@ GROUP = np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2])  # no user holds 3
 GROUPS = 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("mechanism", SIMULATED, ids=repr)
 def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance(mechanism: Any) -> None:

@@ -48,6 +48,7 @@ def _reports(survey: PublishedSurvey) -> np.ndarray:
     return np.concatenate([block for name in box.rounds() for block in box.round(name)])
 
 
+@pytest.mark.slow
 def test_every_respondent_can_check_her_part(survey: PublishedSurvey) -> None:
     for user in survey.names:
         assert "charges   30, as many as reports: yours is one of them" in _check(
@@ -55,6 +56,7 @@ def test_every_respondent_can_check_her_part(survey: PublishedSurvey) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "answers", "epsilon"),
     [("oue", 3, "1"), ("sue", 9, "0.5"), ("grr", 4, "1"), ("grr", 300, "3"), ("randomized-response", 2, "1")],
@@ -78,6 +80,7 @@ def test_estimate_of_a_program_that_the_checker_does_not_know_is_none(tmp_path: 
     assert lines[-1].startswith("estimate  not checked")
 
 
+@pytest.mark.slow
 def test_memoised_reports_are_published_as_a_number(tmp_path: Path) -> None:
     from ldp_budget.registry.collections import Collection
 
@@ -387,6 +390,7 @@ def test_estimate_with_two_byte_answers_counts_each(tmp_path: Path) -> None:
     assert (found["first"], found["second"], found["fakes"]) == (299, 0, 1)
 
 
+@pytest.mark.slow
 def test_published_files_do_not_lead_from_a_name_to_a_leaf_or_report(tmp_path: Path) -> None:
     """Each guess hits as often as by chance: one of all, whatever their number."""
     survey = PublishedSurvey(tmp_path, asked=200, users=200)

@@ -52,6 +52,7 @@ def _tamper(tmp_path: Path, times: int, seed: int) -> list[str]:
     return accepted
 
 
+@pytest.mark.slow
 def test_checker_with_200_random_changes_accepts_none(tmp_path: Path) -> None:
     assert _tamper(tmp_path, 200, seed=1) == []
 

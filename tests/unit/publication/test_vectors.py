@@ -40,6 +40,7 @@ def test_tree_equals_the_vectors() -> None:
         assert found.hex() == VECTORS["tree"]["root"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", VECTORS["surveys"], ids=[each["name"] for each in VECTORS["surveys"]])
 def test_survey_of_the_vectors_is_judged_as_stated(case: dict[str, Any], tmp_path: Path) -> None:
     site = tmp_path / "site"

@@ -78,6 +78,7 @@ def test_certificate_of_built_ins_is_that_of_the_release(store: Path, cls: type[
     assert not store.exists()
 
 
+@pytest.mark.slow
 def test_certificate_of_declared_is_never_checked(store: Path, toy: type[Mechanism]) -> None:
     assert [cls.name for cls in mechanisms() if not cls.checkable] == ["declared"]
     assert checked(mechanism("declared")) == "no"
@@ -86,12 +87,14 @@ def test_certificate_of_declared_is_never_checked(store: Path, toy: type[Mechani
     assert checked(toy) == "no"
 
 
+@pytest.mark.slow
 def test_certificate_of_a_third_party_is_missing_until_a_check(store: Path, toy: type[Mechanism]) -> None:
     assert checked(toy) == "no"
     record(certificate(toy))
     assert checked(toy) == "exact"
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("verdict", ["exact", "audited", "no"])
 def test_certificate_shows_the_result_of_the_check(store: Path, toy: type[Mechanism], verdict: str) -> None:
@@ -99,11 +102,13 @@ def test_certificate_shows_the_result_of_the_check(store: Path, toy: type[Mechan
     assert checked(toy) == verdict
 
 
+@pytest.mark.slow
 def test_certificate_with_an_unknown_verdict_is_ignored(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy, "certainly"))
     assert checked(toy) == "no"
 
 
+@pytest.mark.slow
 def test_certificate_is_replaced_by_a_later_check(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     record(certificate(toy, "no"))
@@ -111,6 +116,7 @@ def test_certificate_is_replaced_by_a_later_check(store: Path, toy: type[Mechani
     assert len(json.loads(store.read_text())["certificates"]) == 1
 
 
+@pytest.mark.slow
 def test_certificate_write_keeps_other_records(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     record(certificate(toy, distribution="another"))
@@ -121,6 +127,7 @@ def test_certificate_write_keeps_other_records(store: Path, toy: type[Mechanism]
 # -- what a record is bound to --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_certificate_of_another_version_is_ignored(
     store: Path, toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +160,7 @@ def edit_data(package: Path) -> None:
     (package / "weights.csv").write_text("1,3\n")
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("change", [edit, edit_another, add, rename, remove, edit_data])
 def test_certificate_of_changed_code_is_ignored(
@@ -180,6 +188,7 @@ def install(site: Path, name: str, files: dict[str, str]) -> None:
     (about / "RECORD").write_text("".join(f"{file},,\n" for file in listed))
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(
     "changed", ["heir/__init__.py", "heir_tables/rows.csv", "parent_plugin/__init__.py", "parent_plugin/q.csv"]
@@ -230,6 +239,7 @@ def test_source_digest_ignores_files_written_by_python(store: Path, toy: type[Me
     assert checked(toy) == "exact"
 
 
+@pytest.mark.slow
 def test_certificate_of_an_uninstalled_class_of_the_same_name_is_ignored(store: Path, toy: type[Mechanism]) -> None:
     record(certificate(toy))
     copy = type("Toy", (toy,), {})
@@ -237,6 +247,7 @@ def test_certificate_of_an_uninstalled_class_of_the_same_name_is_ignored(store: 
     assert checked(type("Oue", (ldp_budget.mechanism("oue"),), {})) == "no"
 
 
+@pytest.mark.slow
 def test_certificate_of_a_class_without_source_files_is_ignored(store: Path, toy: type[Mechanism]) -> None:
     typed_in = type("Typed", (Mechanism,), {"__module__": "nowhere", "name": "typed"})
     assert source_digest(typed_in) is None
@@ -249,6 +260,7 @@ def test_certificate_of_a_class_without_source_files_is_ignored(store: Path, toy
 # -- the file -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_certificate_file_is_for_its_owner_only(store: Path, toy: type[Mechanism]) -> None:
     assert record(certificate(toy)) == store
     assert stat.S_IMODE(store.stat().st_mode) == 0o600
@@ -272,6 +284,7 @@ def test_certificate_failed_write_leaves_the_old_file(
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
+@pytest.mark.slow
 @pytest.mark.some(9)
 @pytest.mark.parametrize(
     "content",
@@ -299,6 +312,7 @@ def test_certificate_file_malformed_is_ignored(
     assert checked(toy) == "exact"
 
 
+@pytest.mark.slow
 def test_certificate_file_unreadable_is_reported_once_and_never_replaced(
     store: Path, toy: type[Mechanism], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -312,6 +326,7 @@ def test_certificate_file_unreadable_is_reported_once_and_never_replaced(
     assert store.is_dir()
 
 
+@pytest.mark.slow
 def test_certificate_file_missing_is_silent(
     store: Path, toy: type[Mechanism], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -319,6 +334,7 @@ def test_certificate_file_missing_is_silent(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     "entry", [{}, {"distribution": "toy-plugin"}, {"distribution": [], "version": {}, "mechanism": 7}], ids=range(3)

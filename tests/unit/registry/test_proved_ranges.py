@@ -30,6 +30,7 @@ def test_proved_ranges_lie_within_the_grid_of_the_page() -> None:
             assert float(most) <= max(values[field])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "declared"),
     [
@@ -110,6 +111,7 @@ def chosen(name: str) -> dict[str, Any]:
     return declared
 
 
+@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize("number", [0, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in range(1, 8))])
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase"])
@@ -123,6 +125,7 @@ def test_verify_proves_a_number_by_lot_that_counts_as_exact(name: str, number: i
         assert verify(made).verdict == "holds", declared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("declared", "word"),
     [

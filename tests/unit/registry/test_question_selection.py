@@ -41,6 +41,7 @@ def test_selection_follows_the_specification() -> None:
     assert chosen_questions(seed, 10, 3) == tuple(sorted(ranked[:3]))
 
 
+@pytest.mark.slow
 def test_selection_is_uniform_over_subsets() -> None:
     users, subsets = 20_000, list(combinations(range(6), 2))
     found = Counter(chosen_questions(seed_of(KEY, f"user {number}"), 6, 2) for number in range(users))
@@ -48,6 +49,7 @@ def test_selection_is_uniform_over_subsets() -> None:
     assert p_value([found[each] for each in subsets], users / len(subsets)) > 0.001
 
 
+@pytest.mark.slow
 def test_selection_includes_questions_with_probability_k_of_m() -> None:
     users = 20_000
     found: Counter[int] = Counter()
@@ -57,6 +59,7 @@ def test_selection_includes_questions_with_probability_k_of_m() -> None:
     assert all(abs(found[each] - users * share) < 4 * math.sqrt(users * share * (1 - share)) for each in range(8))
 
 
+@pytest.mark.slow
 def test_selections_of_two_collections_are_independent() -> None:
     users, other = 20_000, bytes(32)
     pairs = Counter(

@@ -211,6 +211,7 @@ def test_guarantee_bounds_the_loss_of_every_row_and_is_tight(ask: int) -> None:
     assert loss > ask - 1e-6
 
 
+@pytest.mark.slow
 def test_rows_follow_the_questions_laws() -> None:
     """Drawn rows have the enumerated law: chi-square over all rows of two asked questions."""
     both, draws = Questionnaire(questions=[MOOD, SMOKE], ask=2), 20_000

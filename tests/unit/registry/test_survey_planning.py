@@ -63,6 +63,7 @@ def test_margin_of_laplace_noise_is_that_by_hand() -> None:
     assert row["population_margin"] == pytest.approx(Z * math.sqrt((2 * 49 + 49) / 1000), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_margins_are_those_of_estimates() -> None:
     """The planned margin of a question at a share of a half is the half width that `estimate` then states."""
     made = mechanism("randomized-response")(epsilon=2)

@@ -59,6 +59,7 @@ def test_retry_also_after_the_seal_stores_nothing(box: Inbox, accountant: Accoun
     assert (again.receipt, again.repeated, len(box)) == (first.receipt, True, 0)
 
 
+@pytest.mark.slow
 def test_sealed_reports_with_ledger_and_key_are_linked_to_no_user(accountant: Accountant) -> None:
     """The ledger kept a digest over the report: with the key, a spend under each user's key with that digest said
     which report was whose, for 40 of 40 sealed reports."""
@@ -104,6 +105,7 @@ def test_erased_report_is_nowhere_in_the_file(accountant: Accountant, tmp_path: 
     assert [path.name for path in tmp_path.iterdir() if sent in path.read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_order_in_a_round_is_not_that_of_arrival(accountant: Accountant) -> None:
     box = Inbox(accountant, NUMBERS)
     sent = [number.to_bytes(2, "little") for number in range(200)]
@@ -178,6 +180,7 @@ def test_ledger_that_was_moved_has_its_reports_and_rounds(box: Inbox, accountant
 # -- every mechanism -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_report_of_every_client_passes() -> None:
     from client_cases import CASES, answers_for
 

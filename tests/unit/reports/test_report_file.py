@@ -49,6 +49,7 @@ def small_file(path: Path) -> bytes:
 # -- there and back ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(BLOCKS)
 def test_report_file_keeps_the_order(tmp_path_factory: pytest.TempPathFactory, blocks: list[Any]) -> None:
     path = tmp_path_factory.getbasetemp() / "round-trip.reports"

@@ -56,6 +56,7 @@ def deviates() -> np.ndarray:
     return laplace(SeededStream(171), 40, 10**6) / 2**40
 
 
+@pytest.mark.slow
 def test_laplace_moments_match(deviates):
     for power, (mean, variance) in {1: (0, 2), 2: (2, 20), 3: (0, 720), 4: (24, 39744)}.items():
         assert abs((deviates**power).mean() - mean) < SIGMAS * math.sqrt(variance / deviates.size)
@@ -87,6 +88,7 @@ def test_laplace_with_fewer_bits_is_the_floor(bits):
     assert (coarse == fine >> (40 - bits)).all()
 
 
+@pytest.mark.slow
 def test_laplace_whole_part_is_exact_with_frequent_ties():
     whole = laplace(CoarseWords(173), 0, 20_000)
     share = 1 - math.exp(-1)

@@ -435,6 +435,7 @@ def test_unary_rows_have_zero_padding():
     assert rows.tolist() == [[0b11111110, 0b11], [0b11110111, 0b11], [0b11111111, 0b10]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain_size", [1, 2, 7, 8, 9, 128, 1000])
 def test_unary_rows_without_noise_are_their_values(domain_size):
     values = np.arange(50_000) % domain_size
@@ -673,6 +674,7 @@ def test_geometric_without_successes_is_zero():
     assert geometric(Script(), 0, 4).tolist() == [0] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("success", [Fraction(1, 10), Fraction(3, 5), Fraction(95, 100)])
 def test_geometric_frequencies_and_tail_match(success):

@@ -196,6 +196,7 @@ def truth_of(kind: str, users: int, answers: int) -> NDArray[np.int64]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("kind", ["flat", "sparse"])
 @pytest.mark.parametrize(("users", "answers"), [(50, 2), (50, 128), (2000, 16), (10**5, 128)])
@@ -225,6 +226,7 @@ def test_tails_add_up_and_lean_to_one_side_at_the_edges() -> None:
     assert [float(tails.large(np.array(held))) for held in (0, 500, 1000)] == pytest.approx([0.05, 0.025, 0.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "domain_size"), [("grr", 4), ("randomized-response", 2), ("subset-selection", 12), ("oue", 12)]
 )

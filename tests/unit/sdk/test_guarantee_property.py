@@ -33,6 +33,7 @@ WRONG = [
 ids = [found for _, found in WRONG]
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("wrap", [property, functools.cached_property])
 @pytest.mark.parametrize(("value", "found"), WRONG, ids=ids)

@@ -83,6 +83,7 @@ def coverages(mechanism: Any, users: int, held: int) -> list[tuple[float, float,
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.some(15)
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
 @pytest.mark.parametrize("epsilon", [1, 8])
@@ -117,6 +118,7 @@ def misses(mechanism: Any, users: int, held: int, level: float) -> float:
     return float(chances[missed].sum()) / (1 - level)
 
 
+@pytest.mark.slow
 @pytest.mark.some(12)
 @pytest.mark.parametrize("level", [0.995, 0.9999, pytest.param(1 - 1e-7, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(("name", "parameters"), [COUNTED[0], COUNTED[2], COUNTED[3]])
@@ -176,6 +178,7 @@ def test_interval_level_must_be_a_probability(level: float) -> None:
 # -- some answers of many ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("buckets", "bits"), [(5, 4), (50, 4), (1000, 1)])
 def test_intervals_cover_if_reports_support_some_answers(buckets: int, bits: int) -> None:

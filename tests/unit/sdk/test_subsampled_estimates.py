@@ -101,6 +101,7 @@ def test_errors_of_an_expanded_estimate_are_those_of_the_formula() -> None:
 # -- simulations with fixed seeds ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "declared"),
     [
@@ -167,6 +168,7 @@ def test_intervals_cover_by_the_exact_law(epsilon: float, n: int, asked: int) ->
             assert coverage <= 0.975
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hybrid", "laplace", "one-bit-mean", "bounded-laplace", "square-wave"])
 def test_errors_of_means_are_at_least_the_spread(kind: str) -> None:
     answers = np.concatenate([np.zeros(200), np.full(300, 60.0), np.full(100, 100.0)])

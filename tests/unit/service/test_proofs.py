@@ -103,6 +103,7 @@ def publish(accountant: Accountant, folder: Path) -> str:
     return key
 
 
+@pytest.mark.slow
 def test_report_with_marks_is_proved_over_http(devices: list[Device], accountant: Accountant, tmp_path: Path) -> None:
     assert {device.send().status_code for device in devices} == {200}
     key = publish(accountant, tmp_path)
@@ -123,6 +124,7 @@ def test_costs_in_the_response_are_those_of_the_charge(devices: list[Device], ac
     assert (again.headers["Idempotency-Replayed"], again.json()["units"]["cost"]) == ("true", list(costs))
 
 
+@pytest.mark.slow
 def test_report_that_is_not_hers_is_refused_by_the_checker(
     devices: list[Device], accountant: Accountant, tmp_path: Path
 ) -> None:
@@ -190,6 +192,7 @@ def test_proof_in_a_ledger_in_memory_is_not_published() -> None:
         assert code(device.proof()) == (404, "not-published")
 
 
+@pytest.mark.slow
 def test_proof_of_another_respondent_or_an_erased_one_is_no_charge(
     devices: list[Device], accountant: Accountant, tmp_path: Path
 ) -> None:
@@ -221,6 +224,7 @@ def test_proof_with_an_invalid_mark_or_without_an_invitation_is_refused(
     assert code(client.get("/v1/me/proof", headers={"Charge-Mark": "0" * 32})) == (401, "unauthorized")
 
 
+@pytest.mark.slow
 def test_report_mark_that_was_copied_does_not_prevent_a_publication(
     devices: list[Device], accountant: Accountant, tmp_path: Path
 ) -> None:

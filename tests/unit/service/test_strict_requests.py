@@ -85,6 +85,7 @@ def test_missing_idempotency_key_is_invalid_parameter(client: TestClient) -> Non
         assert answer.json()["option"] == "Idempotency-Key"
 
 
+@pytest.mark.slow
 def test_description_says_where_the_idempotency_key_is_required(client: TestClient) -> None:
     """It was optional by the description, and 400 without it."""
     paths = client.get("/openapi.json").json()["paths"]

@@ -197,6 +197,7 @@ FAULTS: tuple[Plant, ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_simulator_with_planted_fault_finds_a_broken_promise(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

@@ -18,6 +18,7 @@ from simulation.store import FAULTS, Connection, Crash, Disk, Fault
 HELPERS = Path(__file__).parents[2] / "helpers"
 
 
+@pytest.mark.slow
 def test_simulator_of_several_seeds_keeps_every_promise() -> None:
     """5,000 steps. A broken promise names the command that replays its seed."""
     assert sum(simulate(seed, 500) for seed in range(10)) >= 5_000
@@ -30,6 +31,7 @@ def test_simulator_of_many_seeds_keeps_every_promise(first: int) -> None:
     assert sum(simulate(seed) for seed in range(first, first + 10)) >= 10_000
 
 
+@pytest.mark.slow
 def test_simulator_with_same_seed_runs_same_steps() -> None:
     first, second, other = list[str](), list[str](), list[str]()
     simulate(3, 300, first.append)
@@ -38,6 +40,7 @@ def test_simulator_with_same_seed_runs_same_steps() -> None:
     assert first == second != other
 
 
+@pytest.mark.slow
 def test_simulator_of_several_seeds_meets_every_fault() -> None:
     lines: list[str] = []
     for seed in range(4):

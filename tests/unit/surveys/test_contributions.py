@@ -24,6 +24,7 @@ CATEGORIES = {
 NUMBERS = ("laplace", "staircase", "gaussian", "hybrid", "square-wave")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CATEGORIES)
 def test_contributions_of_any_oracle_sum_to_its_estimate(name: str) -> None:
     made = mechanism(name).calibrate(**CATEGORIES[name])
@@ -34,6 +35,7 @@ def test_contributions_of_any_oracle_sum_to_its_estimate(name: str) -> None:
     assert np.allclose(z.sum(axis=0), made.estimate(reports).counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CATEGORIES, "d-bit-flip packed"])
 def test_contributions_of_any_oracle_are_unbiased_for_each_answer(name: str) -> None:
     made = mechanism(name.split()[0]).calibrate(**CATEGORIES[name.split()[0]])

@@ -27,6 +27,7 @@ def _found(reports: np.ndarray, groups: list[str], weights: dict[str, float] | N
     return quantiles(WAVE, survey(moments).means(), survey(bins))
 
 
+@pytest.mark.slow
 def test_quantiles_with_equal_weights_are_those_of_the_mechanism() -> None:
     reports = WAVE.randomize(np.random.default_rng(1).uniform(20, 80, 3000), rng=2)
     found = _found(reports, ["a"] * 3000, None)

@@ -11,6 +11,7 @@ def _rates(found: Coverage) -> list[float]:
     return [float(each.mean()) for each in (found.totals, found.differences, found.cells)]
 
 
+@pytest.mark.slow
 def test_intervals_of_a_few_replications_cover_and_are_near_the_fisher_bound() -> None:
     found = coverage(30)
     assert all(0.91 <= rate <= 0.98 for rate in _rates(found))
@@ -18,6 +19,7 @@ def test_intervals_of_a_few_replications_cover_and_are_near_the_fisher_bound() -
     assert found.split <= 0.45
 
 
+@pytest.mark.slow
 def test_tests_of_a_few_replications_reject_seldom_under_the_null() -> None:
     assert max(levels(40)) <= 0.2
 

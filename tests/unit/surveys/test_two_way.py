@@ -80,6 +80,7 @@ def test_independence_of_a_constant_answer_is_refused() -> None:
         table_of([[10, 10], [0, 0]]).independence()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "epsilon"), [(2, 2, 1), (2, 2, 6), (8, 8, 1), (5, 4, 3)])
 def test_cell_errors_are_those_of_simulated_tables(first: int, second: int, epsilon: float) -> None:
     n, rng = 20_000, np.random.default_rng(4)

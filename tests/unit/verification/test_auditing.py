@@ -110,6 +110,7 @@ def test_interval_of_a_known_example_matches() -> None:
 # -- honest clients --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("mechanism", HONEST, ids=repr)
 def test_audit_of_an_honest_client_certifies_nearly_its_loss(mechanism: Any) -> None:
@@ -133,6 +134,7 @@ def test_audit_by_search_finds_nearly_as_much_without_a_description(mechanism: A
     assert 1.8 < found.lower_bound <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(
     "mechanism",
@@ -229,6 +231,7 @@ def test_audit_catches_a_client_that_only_sets_bits(search: bool) -> None:
     assert found.second_hits == 0
 
 
+@pytest.mark.slow
 def test_audit_over_many_reports_catches_a_client_without_memoization() -> None:
     broken = FreshEveryTime(epsilon=1, domain_size=8)
     assert audit(broken, samples=50_000, rng=5).lower_bound <= 1
@@ -246,6 +249,7 @@ def test_audit_of_memoized_reports_stays_below_the_cap() -> None:
     assert audit(flips, samples=3_000 * 20, reports=20, rng=6).lower_bound <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [False, True])
 def test_audit_catches_the_printed_second_row_of_theorem_6(search: bool) -> None:
     broken = PrintedRowTwo(epsilon=1, lower=0, upper=1, gamma="0.5")
@@ -254,6 +258,7 @@ def test_audit_catches_the_printed_second_row_of_theorem_6(search: bool) -> None
     assert broken.channel.worst_odds() == pytest.approx(2 * math.e, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [False, True])
 def test_audit_finds_that_distinct_draws_lose_more_than_one(search: bool) -> None:
     broken = AlgorithmTwoLnGamma(gamma=10, domain_size=50, draws=4, sampling="distinct")
@@ -262,6 +267,7 @@ def test_audit_finds_that_distinct_draws_lose_more_than_one(search: bool) -> Non
     assert math.log(10) < found <= math.log(13.21)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [False, True])
 def test_audit_catches_a_chain_calibrated_for_two_answers(search: bool) -> None:
     broken = ChainedGrr(epsilon=1, epsilon_lifetime=4, domain_size=10)
@@ -294,6 +300,7 @@ class LeaksInThePadding(type(HONEST[1])):  # type: ignore[misc]
         return reports
 
 
+@pytest.mark.slow
 def test_audit_by_search_ignores_a_misleading_description() -> None:
     broken = LeaksInThePadding(epsilon=1, domain_size=17)
     declared = audit(broken, samples=20_000, rng=10)
@@ -397,6 +404,7 @@ def test_audit_gives_each_user_one_secret() -> None:
     assert all(len(set(values)) == 1 for values in by_user.values())
 
 
+@pytest.mark.slow
 def test_audit_with_a_seed_is_repeatable_and_without_differs() -> None:
     oue = HONEST[0]
     assert audit(oue, samples=5_000, rng=14) == audit(oue, samples=5_000, rng=14)
@@ -557,6 +565,7 @@ def test_event_excludes_reports_outside_the_described_outcomes() -> None:
     assert audit(Misnumbered(), samples=20_000, rng=18).first_hits == 0
 
 
+@pytest.mark.slow
 def test_drawn_reports_match_the_declared_probabilities() -> None:
     for mechanism in (OnlySetsBits(), ChainedGrr(epsilon=1, epsilon_lifetime=4, domain_size=10)):
         found = audit(mechanism, samples=100_000, rng=19)

@@ -24,6 +24,7 @@ def _definition(name: str, **options: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "definition", "expected"), laws(), ids=[name for name, _, _ in laws()])
 def test_check_law_vector_has_its_verdict(name: str, definition: dict[str, Any], expected: str) -> None:
     assert verdict(CHECK, json.dumps(definition).encode()) == expected
@@ -59,11 +60,13 @@ def test_check_law_ratio_equals_that_of_the_library(name: str, options: dict[str
     assert true <= Fraction(exp(float(options["epsilon"]) + 1e-9))
 
 
+@pytest.mark.slow
 def test_check_law_many_answers_are_counted_bit_by_bit() -> None:
     _, found = CHECK.check(json.dumps(_definition("oue", epsilon="0.5", domain_size=64)).encode())
     assert abs(exp(0.5) - float(found)) < 1e-14
 
 
+@pytest.mark.slow
 def test_check_law_memoized_program_is_proved_for_one_report() -> None:
     definition = _definition("loloha", epsilon_lifetime="2", epsilon_first="1", domain_size=6)
     assert definition["memo"]
@@ -152,6 +155,7 @@ def test_check_law_program_that_leaks_is_not_proved(steps: list[Any], parts: lis
     assert verdict(CHECK, _with(steps, parts)) != "proved"
 
 
+@pytest.mark.slow
 def test_check_law_constant_and_independent_noise_beside_the_report_are_proved() -> None:
     steps = [["coin", ["bit", HALF]], ["word", ["below", 65536]], ["five", 5]]
     assert verdict(CHECK, _with(steps, [["uint", name, 2, 1] for name in ("coin", "word", "five")])) == "proved"

@@ -41,6 +41,7 @@ def test_checker_source_is_short_and_without_floats(name: str, most: int) -> Non
             assert all(each.partition(".")[0] in sys.stdlib_module_names for each in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "data", "expected"), totals(), ids=[name for name, _, _ in totals()])
 def test_check_total_vector_has_its_verdict(name: str, data: bytes, expected: str) -> None:
     assert verdict(CHECK, data) == expected
@@ -99,6 +100,7 @@ def _random_lists(count: int, seed: int) -> None:
         _honest({**claim, "lower": total.lower}, rng)
 
 
+@pytest.mark.slow
 def test_check_total_random_lists_none_accepted_below_the_lower_bound() -> None:
     _random_lists(5, seed=31)
 
@@ -173,6 +175,7 @@ def _hints_are_well_formed(claim: dict[str, Any]) -> bool:
     return verdict(CHECK, written({**claim, "epsilon": "1000000", "delta": "0.999"})) == "proved"
 
 
+@pytest.mark.slow
 def test_check_total_stronger_claims_and_broken_hints_are_refused() -> None:
     _refused(12, seed=7)
 
@@ -183,6 +186,7 @@ def test_check_total_thousand_stronger_claims_and_broken_hints_are_refused(seed:
     _refused(100, seed=seed)
 
 
+@pytest.mark.slow
 def test_check_total_flipped_bits_never_prove_a_smaller_total() -> None:
     data = next(data for name, data, _ in totals() if name == "50 reports of oue")
     rng = random.Random(3)

@@ -160,6 +160,7 @@ class TestSubsetSelection(BuiltIn):
     targets = ({"epsilon": 1, "domain_size": 7},)
 
 
+@pytest.mark.slow
 class TestProjectiveGeometryResponse(OneOfAKind):
     mechanism = mechanism("pgr")
     targets = ({"epsilon": 1, "domain_size": 40}, {"epsilon": 3, "domain_size": 12})
@@ -181,6 +182,7 @@ class TestHadamardCountMeanSketch(BuiltIn):
     targets = ({"epsilon": 2, "hashes": 8, "width": 8, "domain_size": 4},)
 
 
+@pytest.mark.slow
 class TestLoloha(OneOfAKind):
     mechanism = mechanism("loloha")
     targets = ({"epsilon_lifetime": 2, "epsilon_first": "0.5", "domain_size": 6, "hashes": 8},)

@@ -55,6 +55,7 @@ def test_enumeration_includes_every_built_in_mechanism_except_grids_and_secrets(
     assert {name for name, _ in SETTINGS} == own - ON_A_GRID - OF_A_SECRET
 
 
+@pytest.mark.slow
 @pytest.mark.some(9)
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=lambda item: item if isinstance(item, str) else "")
 def test_reports_are_drawn_as_described_and_within_the_guarantee(name: str, parameters: dict[str, Any]) -> None:

@@ -28,6 +28,7 @@ def promising_less(made: Mechanism) -> Mechanism:
     return Less(**made.declared)
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["cms", "hcms"])
 @pytest.mark.parametrize(("hashes", "width"), [(64, 2), (64, 8), (600, 8)])
@@ -38,6 +39,7 @@ def test_verify_of_a_tau_that_only_colliding_answers_keep_is_unproven(name: str,
     assert found.program == "unproven"
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["cms", "hcms"])
 @pytest.mark.parametrize(("hashes", "width"), [(1, 8), (64, 2), (64, 8), (64, 256), (1024, 1024)])
@@ -52,6 +54,7 @@ def test_verify_of_cells_that_collide_and_are_too_many_to_list_is_unproven() -> 
     assert "may collide" in found.looked_at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", ["0", "0.2"])
 def test_verify_of_rounded_numbers_covers_every_number(flip: str) -> None:
     """Three numbers were compared; now the law of each of the 11 rounded values is listed."""
@@ -60,6 +63,7 @@ def test_verify_of_rounded_numbers_covers_every_number(flip: str) -> None:
     assert "within the promise for all cells" in found.program_open
 
 
+@pytest.mark.slow
 def test_verify_of_one_rounded_number_that_is_revealed_is_violated() -> None:
     """The rounded value 7 is sent in clear; the ends and the middle were compared, and it was said to hold."""
     made = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=10, rounding=1, flip="0.2")
@@ -68,6 +72,7 @@ def test_verify_of_one_rounded_number_that_is_revealed_is_violated() -> None:
     assert (found.verdict, found.program) == ("violated", "violated")
 
 
+@pytest.mark.slow
 def test_verify_of_rounded_numbers_that_show_the_shared_words_is_not_by_rounded_value() -> None:
     """Of a report that depends on the words by which a number is rounded, the rounded value tells not enough."""
     made = ldp_budget.mechanism("one-bit-mean")(epsilon=1, maximum=10, rounding=1, flip="0.2")
@@ -79,6 +84,7 @@ def test_verify_of_rounded_numbers_that_show_the_shared_words_is_not_by_rounded_
 RAPPOR = {"f": "0.5", "p": "0.25", "q": "0.75", "cohorts": 8}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [{"bits": 32, "hashes": 2}, {"bits": 32, "hashes": 2, "domain_size": 8}])
 def test_verify_of_rappor_whose_filters_are_as_far_apart_as_can_be_holds(declared: dict[str, Any]) -> None:
     found = verify(ldp_budget.mechanism("rappor")(**RAPPOR, **declared))
@@ -86,12 +92,14 @@ def test_verify_of_rappor_whose_filters_are_as_far_apart_as_can_be_holds(declare
     assert "answers" in found.looked_at
 
 
+@pytest.mark.slow
 def test_verify_of_rappor_whose_filters_always_overlap_is_unproven() -> None:
     """Four bits of four words each: no two filters looked at are disjoint, and the pair looked at was believed."""
     found = verify(ldp_budget.mechanism("rappor")(**RAPPOR, bits=4, hashes=4))
     assert found.verdict == "unproven"
 
 
+@pytest.mark.slow
 def test_verify_of_rappor_of_a_loss_that_only_overlapping_filters_keep_is_unproven() -> None:
     """A curve of the pair looked at, whose filters overlap, was said to hold for all pairs."""
     made = ldp_budget.mechanism("rappor")(**RAPPOR, bits=4, hashes=3)

@@ -16,6 +16,7 @@ from ldp_budget import verify
 from ldp_budget.verification.exact.numeric_ranges import check_noise, delta_at
 
 
+@pytest.mark.slow
 @pytest.mark.some(20)
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.001", "0.3", "3", "30"])
 @pytest.mark.parametrize(
@@ -33,6 +34,7 @@ def test_verify_of_noise_holds_at_every_epsilon(name: str, more: dict[str, Any],
     assert verify(ldp_budget.mechanism(name)(epsilon=epsilon, lower=0, upper=1, **more)).verdict == "holds"
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("name", "more"), [("laplace", {}), ("gaussian", {"delta": "1e-6"})])
 def test_verify_of_noise_that_is_too_small_is_violated(name: str, more: dict[str, Any]) -> None:
@@ -54,6 +56,7 @@ def test_verify_of_noise_that_is_sent_too_is_not_taken_for_noise() -> None:
     assert check_noise(made.guarantee, replace(program, report={**program.report, "parts": parts})) is None
 
 
+@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("epsilon", "mu"), [("1", "1/3"), ("0.0001", "1/100000"), ("10", "3"), ("0", "1/7"), ("30", "1")]

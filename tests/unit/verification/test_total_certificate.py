@@ -39,6 +39,7 @@ LISTS: dict[str, list[tuple[Any, int]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 def test_certificate_is_small_and_close_to_the_exact_total(name: str) -> None:
     claim = certificate(LISTS[name], delta="1e-6")
@@ -50,6 +51,7 @@ def test_certificate_is_small_and_close_to_the_exact_total(name: str) -> None:
     assert delta <= 1e-6
 
 
+@pytest.mark.slow
 def test_certificate_at_delta_zero_states_the_plain_sum() -> None:
     claim = certificate([(OUE, 3), (LAPLACE, 2), (FinitePair((("2/3", "1/3"), ("1/3", "2/3"))), 1)], delta=0)
     assert 2.5 + 0.6931 < float(claim["epsilon"]) <= (2.5 + 0.6932) * 1.001

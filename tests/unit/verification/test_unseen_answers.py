@@ -75,6 +75,7 @@ def test_verify_of_a_program_that_leaks_one_of_a_million_answers_is_violated() -
     assert "a report that one input can give is impossible for another" in found.problems[0]
 
 
+@pytest.mark.slow
 def test_verify_of_answers_that_cannot_all_be_looked_at_is_unproven() -> None:
     """The last digits of the answer enter, which no range decides: "unproven", with what was looked at."""
     made = UpperHalf(epsilon="1.1")
@@ -185,6 +186,7 @@ def test_verify_of_a_promise_that_is_wide_enough_holds(promise: Guarantee) -> No
     assert verify(promising(RR, promise)).program == "holds"
 
 
+@pytest.mark.slow
 def test_verify_compares_every_pair_of_answers() -> None:
     """Only neighboring answers are protected as stated; the first and the third are distinguished with certainty."""
     made = ldp_budget.mechanism("oue")(epsilon=1, domain_size=8)
@@ -195,6 +197,7 @@ def test_verify_compares_every_pair_of_answers() -> None:
 # -- values of one secret -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_verify_of_one_word_of_the_secret_for_all_values_is_violated() -> None:
     """The flips of all values were one word of the secret: two reports show by what their values differ."""
     found = verify(
@@ -204,6 +207,7 @@ def test_verify_of_one_word_of_the_secret_for_all_values_is_violated() -> None:
     assert "of two values of one secret, a report that one input can give is impossible" in found.problems[0]
 
 
+@pytest.mark.slow
 def test_verify_of_words_that_depend_on_a_draw_is_unproven() -> None:
     """Reports may repeat the noise of other reports, which is not followed."""
     flips = KEPT.client_program().steps[0][1]

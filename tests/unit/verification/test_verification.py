@@ -80,6 +80,7 @@ def lowered(promise: Guarantee) -> Guarantee:
 PROVED = {"randomized-response", "sue", "oue", "random-substitution", "subset-selection", "pgr", "d-bit-flip"}
 
 
+@pytest.mark.slow
 @pytest.mark.some(48)
 @pytest.mark.parametrize("count", [1, pytest.param(25, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DRAWS)
@@ -100,6 +101,7 @@ def test_verify_of_every_built_in_holds_at_random_settings(name: str, count: int
     assert name not in PROVED or HOLDS in proved
 
 
+@pytest.mark.slow
 @pytest.mark.some(48)
 @pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", DRAWS)
@@ -246,6 +248,7 @@ def test_verify_of_any_answer_sent_in_clear_is_violated() -> None:
     assert verify(AllButOne(epsilon=1, domain_size=10)).verdict == VIOLATED
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("wrong", range(1, 12))
 def test_verify_of_a_curve_too_low_at_any_length_is_violated(wrong: int) -> None:
@@ -286,6 +289,7 @@ def test_verify_accepts_errors_that_depend_on_all_answers(size: int) -> None:
     assert verify(ldp_budget.mechanism("matrix-substitution")(matrix=columns)).estimator != VIOLATED
 
 
+@pytest.mark.slow
 def test_verify_checks_the_estimate_of_every_answer_at_every_share() -> None:
     oue = ldp_budget.mechanism("oue")
 
@@ -375,6 +379,7 @@ def same_curve(one: list[tuple[Fraction, Fraction]], other: list[tuple[Fraction,
 few_weights = st.lists(st.integers(0, 3), min_size=2, max_size=3).filter(any)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(few_weights, few_weights), min_size=1, max_size=4), st.integers(1, 3))
 def test_merging_equal_outcomes_keeps_the_divergence(rows: list[tuple[list[int], list[int]]], share: int) -> None:
     factors = []
@@ -504,6 +509,7 @@ def test_channel_without_valid_probabilities_is_refused(build: Callable[[], Any]
         build()
 
 
+@pytest.mark.slow
 def test_loss_covered_by_delta_is_zero() -> None:
     # The printed formula at such a δ: nothing is left over for ε, and a search for the least one must end.
     found = verify(ldp_budget.mechanism("gaussian")(epsilon="0.2", delta="0.6", lower=0, upper=1))

@@ -24,18 +24,21 @@ def verdict(promise: Guarantee, made: Any, first: float = 0.0, second: float = 1
     return check_density(promise, DensityPair(made, first, second)).verdict
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "200", "700", "1000"])
 def test_laplace_holds_at_any_small_density(epsilon: str) -> None:
     assert verify(LaplaceNoise(epsilon=epsilon, lower=0, upper=1)).verdict == HOLDS
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("sigma", ["0.001", "0.01", "1", "1000"])
 def test_gaussian_holds_at_any_small_density(sigma: str) -> None:
     assert verify(GaussianNoise(sigma=sigma, lower=0, upper=1)).verdict == HOLDS
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("method", ["tail", "exact"])
 @pytest.mark.parametrize("sensitivity", ["1e-100", "1e100"])
@@ -65,6 +68,7 @@ def hard(name: str, at_once: str) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("name", "epsilon", "lower", "upper"),

@@ -20,6 +20,7 @@ from ldp_budget.verification.exact.program_distribution import law
 # -- what is listed ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["randomized-response", "oue", "random-substitution", "one-bit-mean", "every kept bucket"]
 )
@@ -29,6 +30,7 @@ def test_program_with_the_stated_distribution_holds(name: str) -> None:
     assert found.to_json()["program"] == "holds"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["oue of 100", "cms"])
 def test_program_that_cannot_be_listed_is_reported(name: str) -> None:
     found = verify(CASES[name])
@@ -82,6 +84,7 @@ def test_program_with_another_distribution_is_violated(made: Mechanism, changes:
     assert any(why in problem and problem.startswith("client program: ") for problem in found.problems)
 
 
+@pytest.mark.slow
 def test_program_is_checked_at_every_answer() -> None:
     made = ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=40)
     clear = one_of(made, "drawn", ["where", ["eq", "value", 23], "value", ["where", "kept", "value", "moved"]])
@@ -127,6 +130,7 @@ def test_built_in_mechanisms_with_a_client_have_a_program() -> None:
 # -- memoised reports ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_memoized_guarantee_is_compared_with_two_reports_of_one_secret() -> None:
     """One report alone is drawn as it was promised, but the next one is drawn afresh."""
     flips, *rest = KEPT.client_program().steps
@@ -136,6 +140,7 @@ def test_memoized_guarantee_is_compared_with_two_reports_of_one_secret() -> None
     assert "client program: the largest P/Q of a report is above the claim" in " ".join(found.problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("memo", "steps"),
     [
@@ -151,6 +156,7 @@ def test_memo_that_omits_part_of_the_answer_is_violated(memo: str, steps: Any) -
     assert f"more of the answer than {memo}, the memo that they are charged by" in " ".join(found.problems)
 
 
+@pytest.mark.slow
 def test_memo_computed_from_the_answer_holds() -> None:
     text = json.dumps(KEPT.client_program().steps).replace('"value"', '"same"')
     steps = (("same", ["add", "value", 0]), *((name, step) for name, step in json.loads(text)))

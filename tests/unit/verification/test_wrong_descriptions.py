@@ -39,6 +39,7 @@ CAUGHT: list[tuple[type[Mechanism], str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize(("cls", "check", "why"), CAUGHT, ids=lambda item: getattr(item, "name", None))
 def test_contract_finds_a_wrong_description_with_the_reason(cls: type[Mechanism], check: str, why: str) -> None:
@@ -58,6 +59,7 @@ def test_contract_checks_for_wrong_descriptions_each_find_one() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("honest", "check"), dict.fromkeys((cls.__mro__[1], check) for cls, check, _ in CAUGHT))
 def test_contract_passes_the_correct_originals(honest: type[Mechanism], check: str) -> None:
@@ -139,6 +141,7 @@ def rows(seed: int, users: int, chance: float = 0.3) -> Any:
     return np.packbits(bits, axis=1, bitorder="little")
 
 
+@pytest.mark.slow
 def test_samples_of_one_distribution_are_rarely_called_different() -> None:
     """Of 400 looks at honest samples none may come near 1e-5, and some must come below a tenth."""
     found = []

@@ -159,6 +159,7 @@ def hold_that_no_more_is_admitted(
     assert relaxations(before, before) == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @CHANGED
 def test_relaxations_none_admits_nothing_more(
