@@ -174,6 +174,7 @@ def test_spend_each_that_fails_after_it_wrote_charges_no_user(
     assert accountant.spend("alice", coin(1), key="k").status == "spent"
 
 
+@pytest.mark.slow
 def test_spend_each_whose_second_part_fails_returns_the_results_of_the_first(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_randomize_json_has_the_skipped_rows_by_reason(survey_line: CommandLine,
     assert sum(found["skipped_reasons"].values()) == found["skipped"] == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_randomize_ignore_case_joins_answers(randomize: Callable[..., Any], kind: str) -> None:
     text = "user,answer\nann,YES\nbob,No\ncy,  no \n"

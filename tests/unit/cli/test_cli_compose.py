@@ -63,6 +63,7 @@ def test_compose_delta_defaults_to_the_sum_of_the_reports(command: CommandLine) 
     assert more["rules"]["exact"]["epsilon"] < own["rules"]["exact"]["epsilon"] < 20
 
 
+@pytest.mark.slow
 def test_compose_takes_a_collection(command: CommandLine) -> None:
     command("collection", "add", "poll", "oue", "--epsilon", 0.5, "--domain-size", 10)
     by_name = command.json("compose", "poll", "--reports", 50, "--total-delta", "1e-6")

@@ -243,6 +243,7 @@ def test_plot_of_many_answers_draws_the_largest(command: CommandLine, tmp_path: 
     assert "the largest of 500 answers; 499 left out" in said(drawn[-1])
 
 
+@pytest.mark.slow
 def test_plot_draws_negative_estimates(tmp_path: Path, drawn: list[Figure]) -> None:
     made = ldp_budget.Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("yes", "no"))
     rows = [
@@ -303,6 +304,7 @@ def test_estimate_by_round_gives_one_estimate_each(command: CommandLine, rounds:
     ]
 
 
+@pytest.mark.slow
 def test_plot_of_rounds_has_a_trend_for_each_answer(
     command: CommandLine, rounds: list[Path], tmp_path: Path, drawn: list[Figure]
 ) -> None:

@@ -71,6 +71,7 @@ def page_of(command: CommandLine, *options: object, name: str = "mood") -> Parts
     return Parts(out.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
     page = page_of(survey_line, *files(survey_line), "--invited", "100", "--organisation", "Example Clinic")
     titles = [text for tag, text in page.texts if tag == "h2"]

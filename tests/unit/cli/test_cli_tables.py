@@ -141,6 +141,7 @@ def much(command: CommandLine) -> None:
     command("void", receipt)
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("words", TABLES)
 def test_no_line_of_a_table_is_wider_than_the_terminal(used: CommandLine, words: str) -> None:

@@ -277,6 +277,7 @@ def test_capacity_is_the_largest_sum_within_the_limit(epsilon: Decimal, power: i
     assert converted(mu_squared + 1 + mu_squared // 10**9) > epsilon
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["basic", "zcdp", "gdp", "renyi", "renyi:4"]),
     st.sampled_from(["0.003", "0.1", "1"]),

@@ -219,6 +219,7 @@ def test_shuffled_of_one_user_is_the_local_loss() -> None:
     assert shuffled([(pair, 1)], 1, 0).epsilon == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0, "1e-300"])
 def test_shuffled_with_a_too_small_delta_is_the_local_loss(delta: Any) -> None:
     assert shuffled([(Pure(20), 1)], 50, delta).epsilon == 20
@@ -332,6 +333,7 @@ def test_shuffled_never_exceeds_the_local_loss() -> None:
 # -- what it is for -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_shuffled_counts_a_memoized_report_once() -> None:
     assert shuffled([(Memoised((1, 2), 3), 1)], 1000, "1e-6") == shuffled([(Pure(1), 1)], 1000, "1e-6")
     with pytest.raises(NotSupported, match="depend on each other"):
@@ -421,6 +423,7 @@ def test_shuffled_beyond_doubles_is_the_local_loss(guarantee: Guarantee, reports
     assert mixed.epsilon == mixed.local
 
 
+@pytest.mark.slow
 def test_shuffled_of_rare_differences_is_bounded() -> None:
     found = shuffled([(SymmetricPair("1", "1e-300"), 1)], 10**6, "1e-6")
     assert found.epsilon <= found.local == 1

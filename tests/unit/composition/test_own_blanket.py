@@ -54,6 +54,7 @@ def rows_of(mechanism: Any) -> Rows:
 # -- never below the truth ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("name", SMALL)
 def test_own_blanket_among_three_users_is_never_below_the_enumerated_shuffle(name: str) -> None:
@@ -73,6 +74,7 @@ def test_own_blanket_among_three_users_is_never_below_the_enumerated_shuffle(nam
     assert Crowd.of(message, 1, users, two_inputs=False).log_delta(0.1) <= clones.log_delta(0.1) + 1e-9
 
 
+@pytest.mark.slow
 def test_own_blanket_of_exact_fractions_is_never_below_the_enumerated_shuffle() -> None:
     """Generalized randomized response with e^ε = 4 and three answers, to fourteen digits."""
     whole = Fraction(6)

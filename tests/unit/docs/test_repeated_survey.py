@@ -117,6 +117,7 @@ def test_rounds_of_an_unchanged_answer_are_charged_along_the_curve(memoised: Any
             assert Decimal(str(spent)) == guarantee.curve[number].quantize(Decimal("1e-9"), rounding="ROUND_UP")
 
 
+@pytest.mark.slow
 def test_repeated_survey_mean_of_memoized_rounds_has_the_computed_error(script: ModuleType, memoised: Any) -> None:
     answers = script.values(script.QUESTIONS[1], script.people()[:4000:2])
     rng = np.random.default_rng(7)

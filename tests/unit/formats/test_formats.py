@@ -142,6 +142,7 @@ def test_histories_are_as_they_were(left: Left, at_work: Accountant) -> None:
         assert {name: row[name] for name in before} == before
 
 
+@pytest.mark.slow
 def test_retries_are_answered_and_not_charged(left: Left, at_work: Accountant) -> None:
     party = story.COLLECTIONS["party"] if left.about["noted"] else story.OUE
     again = at_work.spend("alice", party, key="monday", digest="ab" * 8)

@@ -41,6 +41,7 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph(*OURS, include_external_packages=True, cache_dir=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [

@@ -284,6 +284,7 @@ def is_public(module: str) -> bool:
     return not any(part.startswith("_") for part in module.split("."))
 
 
+@pytest.mark.slow
 def test_public_modules_are_the_listed_ones(imports: grimp.ImportGraph) -> None:
     found = {module for module in imports.modules if module.startswith("ldp_budget.") and is_public(module)}
     assert found == set(PUBLIC_MODULES.split())

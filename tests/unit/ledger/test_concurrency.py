@@ -229,6 +229,7 @@ def test_spend_many_interrupted_is_completed_by_running_it_again(accountant: Acc
     check(accountant)
 
 
+@pytest.mark.slow
 def test_spend_many_again_with_other_users_raises(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=10"])
     accountant.set_policy("other", ["lifetime=10"])

@@ -49,6 +49,7 @@ def test_accountants_on_one_file_see_each_others_charges(tmp_path: Path, clock: 
         assert check(one) == check(other)
 
 
+@pytest.mark.slow
 def test_ledger_is_an_ordinary_sqlite_file(tmp_path: Path, clock: Clock) -> None:
     """Other tools open and sum it; and what they find names no user, key or label."""
     from sqlite_utils import Database

@@ -313,6 +313,7 @@ def test_caps_are_the_reference_values(params: dict[str, Any], value: dict[str, 
     assert mechanism.replace(any_inputs=True).guarantee == Unbounded()
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("bits", [1, 2, 3])
 def test_cap_for_the_same_change_pattern_is_reached_and_not_exceeded(bits: int) -> None:

@@ -258,6 +258,7 @@ def test_calibration_is_on_the_safe_side_and_close(data: Any, epsilon: float, si
     assert mechanism.guarantee.costs().epsilon == math.ceil(Fraction(repr(epsilon)) * 10**9)
 
 
+@pytest.mark.slow
 @every_sampling
 @given(gamma=st.floats(1.001, 50), size=st.integers(3, 60), data=st.data())
 @settings(max_examples=25, deadline=None)

@@ -650,6 +650,7 @@ def test_lasso_selects_nothing_without_frequent_candidates() -> None:
     assert (estimate.counts == 0).all()
 
 
+@pytest.mark.slow
 def test_candidates_that_no_cohort_distinguishes_are_refused() -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     narrow = Rappor(bits=2, hashes=1, cohorts=1, f="0.2", p="0.1", q="0.9")

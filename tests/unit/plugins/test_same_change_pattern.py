@@ -125,6 +125,7 @@ def test_one_bit_mean_of_numbers_whose_cells_are_equal_in_the_same_places_keeps_
         assert 0 < found <= charged(ONE_BIT_MEAN, first)
 
 
+@pytest.mark.slow
 def test_one_bit_mean_of_numbers_that_share_a_cell_for_some_offsets_exceeds_its_bound() -> None:
     """(.2, .3) and (.2, .9) change at the same moments as raw values: the loss depends on the flip, for every ε."""
     first, second = [0.2, 0.3] * 4, [0.2, 0.9] * 4

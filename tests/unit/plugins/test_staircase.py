@@ -170,6 +170,7 @@ def test_client_exact_loss_is_epsilon(epsilon, reach):
         assert target * (1 - mpf("1e-9")) <= loss <= target
 
 
+@pytest.mark.slow
 def test_draws_have_the_exact_probabilities():
     steps = StaircaseSteps(Decimal(1), 2, 5)
     draws = steps.draw(SeededStream(192), np.full(10**6, 3))

@@ -171,6 +171,7 @@ def test_total_above_the_limit_is_refused(survey: PublishedSurvey) -> None:
         survey.publisher.publish(survey.collection, survey.site, policy="narrow")
 
 
+@pytest.mark.slow
 def test_second_publication_continues_the_log_in_any_folder(survey: PublishedSurvey, tmp_path: Path) -> None:
     seen, other = survey.site / "checkpoint", tmp_path / "other"
     assert survey.publisher.publish(survey.collection, other).number == 2

@@ -222,6 +222,7 @@ def test_randomize_is_all_or_nothing() -> None:
 # -- packed reports ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.integers(1, 40), st.integers(0, 30), st.randoms(use_true_random=False))
 def test_column_sums_count_the_bits(columns: int, rows: int, random: Any) -> None:
     bits = np.array([[random.getrandbits(1) for _ in range(columns)] for _ in range(rows)], np.uint8)

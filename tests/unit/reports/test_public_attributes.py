@@ -51,6 +51,7 @@ def test_report_file_without_attributes_has_one_empty_combination(tmp_path: Path
     assert (public.names, public.combinations, len(public)) == ((), ((),), 2)
 
 
+@pytest.mark.slow
 def test_report_file_with_any_changed_byte_is_refused(tmp_path: Path) -> None:
     _written(tmp_path / "m")
     data = bytearray((tmp_path / "m").read_bytes())

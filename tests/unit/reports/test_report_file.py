@@ -110,6 +110,7 @@ def test_report_file_truncated_anywhere_is_refused(tmp_path: Path) -> None:
             read(path)
 
 
+@pytest.mark.slow
 def test_report_file_with_any_flipped_bit_is_refused(tmp_path: Path) -> None:
     """In the header too: `<f8` and `>f8` differ in one bit, and every number with it."""
     path = tmp_path / "r"

@@ -62,6 +62,7 @@ def test_laplace_moments_match(deviates):
         assert abs((deviates**power).mean() - mean) < SIGMAS * math.sqrt(variance / deviates.size)
 
 
+@pytest.mark.slow
 def test_laplace_distribution_function_matches(deviates):
     ordered = np.sort(deviates)
     cdf = np.where(ordered < 0, np.exp(ordered) / 2, 1 - np.exp(-ordered) / 2)

@@ -68,6 +68,7 @@ def test_words_separate_their_fields() -> None:
     assert one != other
 
 
+@pytest.mark.slow
 def test_words_are_uniform_and_independent_across_users() -> None:
     words = memo_words(secrets(20_000), "c", np.ones(20_000, dtype=np.int64), 4)
     assert words.dtype == np.uint64

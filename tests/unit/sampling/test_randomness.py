@@ -248,6 +248,7 @@ def test_draws_under_a_seed_are_pinned():
     assert normal(SeededStream(1), 8, 6).tolist() == [-220, -145, -504, 244, 124, 267]
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     "draw",
@@ -331,6 +332,7 @@ def test_threshold_rounded_up_is_the_complement_rounded_down(probability, up):
     assert threshold(probability, up=up) + threshold(1 - probability, up=not up) == ONE
 
 
+@pytest.mark.slow
 @given(probabilities, probabilities, st.booleans())
 def test_thresholds_are_monotone(one, other, up):
     less, more = sorted([Fraction(one), Fraction(other)])
@@ -453,6 +455,7 @@ def test_unary_bit_is_compared_with_its_own_threshold():
     assert stream.rest == b""
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("keep", [HALF, threshold(Fraction(2, 3), up=False)])
 def test_unary_bits_have_their_probabilities_and_are_independent(keep):
@@ -723,6 +726,7 @@ def test_normal_tails_match(deviates, limit):
         assert_share(tail.sum(), deviates.size, normal_cdf(-limit))
 
 
+@pytest.mark.slow
 def test_normal_draws_are_independent(deviates):
     for lag in (1, 2, 3):
         for first, second in (

@@ -30,6 +30,7 @@ def test_cases_include_every_mechanism_with_a_client() -> None:
     assert {entry.name for entry in ldp_budget.mechanisms() if entry.checkable} <= named
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", CASES)
 def test_program_draws_the_reports_of_the_client(name: str) -> None:

@@ -135,6 +135,7 @@ def test_intervals_of_counts_cover_at_confidences_above_99_percent(
                 assert misses(mechanism, users, held, level) <= 1.0001, (epsilon, users, held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), COUNTED)
 def test_intervals_for_many_reports_are_no_wider_than_normal_ones(name: str, parameters: dict[str, Any]) -> None:
     mechanism = ldp_budget.mechanism(name)(epsilon=1, **parameters)
@@ -198,6 +199,7 @@ def test_intervals_cover_if_reports_support_some_answers(buckets: int, bits: int
 # -- means ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(4)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("users", [1, 2, 20, 500])
@@ -217,6 +219,7 @@ def test_intervals_of_a_mean_of_bits_cover(epsilon: float, users: int) -> None:
             assert covers >= level - 0.001, (value, level, covers)
 
 
+@pytest.mark.slow
 @pytest.mark.some(9)
 @pytest.mark.parametrize("name", ["laplace", "staircase", "gaussian"])
 @pytest.mark.parametrize("epsilon", [0.1, 3, 20])

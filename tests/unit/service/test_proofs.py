@@ -174,6 +174,7 @@ def test_application_sends_marks_with_its_api_key(client: TestClient, accountant
     assert Publisher(accountant).prove("commute", {"secret": own.hex()})["account"]["total"] == 10**9
 
 
+@pytest.mark.slow
 def test_proof_before_the_publication_is_not_published(
     devices: list[Device], accountant: Accountant, tmp_path: Path
 ) -> None:

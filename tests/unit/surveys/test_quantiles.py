@@ -39,6 +39,7 @@ def test_quantiles_with_equal_weights_are_those_of_the_mechanism() -> None:
         )
 
 
+@pytest.mark.slow
 def test_quantiles_with_weights_are_those_of_the_population() -> None:
     # The sample has as many people of a region around 30 as around 70; the population has nine times as many around 30.
     rng = np.random.default_rng(3)

@@ -95,6 +95,7 @@ def test_read_totals_of_a_wrong_table_names_the_cell(rows: list[dict[str, str]],
         read_totals(rows)
 
 
+@pytest.mark.slow
 def test_raked_variance_agrees_with_the_jackknife() -> None:
     # The jackknife rakes again without each respondent: it knows nothing of residuals.
     rng = np.random.default_rng(7)

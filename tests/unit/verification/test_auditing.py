@@ -65,6 +65,7 @@ def tail(hits: int, total: int, p: float) -> Any:
 counts = st.integers(1, 5000).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
 
 
+@pytest.mark.slow
 @given(counts, st.sampled_from([0.5, 0.025, 0.005, 1e-6]))
 def test_interval_ends_have_tails_of_the_risk(found: tuple[int, int], risk: float) -> None:
     hits, total = found

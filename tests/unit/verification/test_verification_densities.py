@@ -83,6 +83,7 @@ def test_rounding_is_no_violation(name: str, epsilon: str, lower: str, upper: st
     assert verify(mechanism(name)(epsilon=epsilon, lower=lower, upper=upper)).verdict != VIOLATED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", ["1e7", "1e8", "1e80"])
 def test_verify_beyond_double_precision_is_unproven(sigma: str) -> None:
     made = GaussianNoise(sigma=sigma, lower=0, upper=1)
