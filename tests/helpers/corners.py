@@ -1,4 +1,4 @@
-"""Extreme parameters of mechanisms, and a check that the mechanism works there; see plugins/test_corners.py.
+"""Extreme parameters of mechanisms, and a check that the mechanism works there; see plugins/test_extreme_parameters.py.
 
 From the description of its fields alone: the smallest and the largest value of each, those just inside of them, and
 plain ones. A case is the name of a mechanism and parameters. Cases are run in a process of their own, which ends

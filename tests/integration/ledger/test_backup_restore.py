@@ -238,7 +238,7 @@ def test_vacuumed_copy_next_to_a_log_is_refused(path: Path, tmp_path: Path) -> N
     assert tenths(path, "alice") == 2
 
 
-def test_restarted_log_is_marked_each_time(path: Path, tmp_path: Path) -> None:
+def test_wal_after_each_restart_has_a_new_mark(path: Path, tmp_path: Path) -> None:
     """Once all of it is in the database, the log is written over from its start, in the same file."""
     shutil.copy(path, tmp_path / "copy.db")
     starts = """

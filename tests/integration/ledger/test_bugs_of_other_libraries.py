@@ -44,7 +44,9 @@ os._exit(1)
     ("moment", "told", "charged"), [("before", "", 0), ("after", "", 1), ("never", "spent\n", 1)]
 )
 @pytest.mark.some(3)
-def test_response_is_never_free(tmp_path: Path, moment: str, told: str, charged: int) -> None:
+def test_interrupted_spend_returns_no_result_before_its_charge(
+    tmp_path: Path, moment: str, told: str, charged: int
+) -> None:
     """No result is returned before its charge; a caller whose response was lost gets it by a retry."""
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:

@@ -81,7 +81,7 @@ class TestTheOldestServer(StoreContract):
         return Emptied(4, str(OLDEST // 10_000))
 
 
-def test_transaction_may_take_only_the_unlocked_partitions() -> None:
+def test_transaction_with_locked_partitions_takes_the_others() -> None:
     store = PostgresStore(OnServer(4).address, create=True)
     try:
         with ThreadPoolExecutor() as threads:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 
 
 @pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.exhaustive), 4])
-def test_processes_are_granted_exactly_the_limit(partitions: int) -> None:
+def test_processes_together_grant_one_user_exactly_the_limit(partitions: int) -> None:
     address = new_ledger(partitions)
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=37", "day=90"])

@@ -33,7 +33,7 @@ def spend(served: Served, secret: str, key: str) -> int:
     return served.ask("POST", "/v1/spends", body, secret, Idempotency_Key=key).status
 
 
-def test_own_kinds_are_refused_and_the_service_continues(served: Served) -> None:
+def test_admin_record_of_a_reserved_kind_is_refused(served: Served) -> None:
     """After one `POST /v1/ledger/records` of the kind `key` each request was a 500, also after a restart."""
     secret = served.secret("admin")
     for kind in _SHAPES:

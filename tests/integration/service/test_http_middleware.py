@@ -431,7 +431,7 @@ def test_blanks_after_a_key_are_ignored(served: Served, blanks: bytes) -> None:
     ],
     ids=["upgrade", "garbage"],
 )
-def test_bad_request_after_a_charge_is_not_its_response(served: Served, bad: bytes) -> None:
+def test_charge_followed_by_a_bad_request_gets_its_own_response(served: Served, bad: bytes) -> None:
     """A pipelined request was refused with 400 before the charge was answered: the client took the 400 for it."""
     body = json.dumps({"user": "pipelined", "mechanism": MECHANISM}).encode()
     head = POST + bearer(served) + b"Idempotency-Key: pipelined\r\nContent-Length: %d\r\n\r\n" % len(body)

@@ -394,7 +394,7 @@ def test_page_retries_a_busy_service_after_its_delay(site: Site, device: Any) ->
 
 
 @pytest.mark.exhaustive
-def test_page_reopened_sends_a_waiting_report(site: Site, device: Any) -> None:
+def test_page_offline_keeps_the_report_and_sends_it_when_reopened(site: Site, device: Any) -> None:
     page = opened(device(), site.link("traveller"))
     page.route(REPORTS, lambda route: route.abort())
     page.get_by_label("bus").check()

@@ -156,7 +156,7 @@ def certified(cls: type[Mechanism], parameters: dict[str, Any]) -> str:
 
 
 @pytest.mark.exhaustive
-def test_contract_rates_a_client_with_rare_noise_audited_at_most() -> None:
+def test_contract_of_a_client_with_rare_noise_is_audited_at_most() -> None:
     parameters = {"epsilon": 16, "hashes": 64, "width": 64, "domain_size": 8}
     found = run("client_matches_channel", careless.NeverTurns(**parameters))
     assert found.verdict == SKIPPED

@@ -254,7 +254,7 @@ def test_spend_charges_every_limit_or_none(accountant: Accountant, coin: Coin, c
         ("month", datetime(2026, 11, 30, 23, 59, 59, 999_999), datetime(2026, 12, 1)),
     ],
 )
-def test_window_resets_at_the_exact_microsecond(
+def test_window_refills_at_the_exact_microsecond_of_its_end(
     accountant: Accountant, coin: Coin, clock: Clock, period: str, last: datetime, next_window: datetime
 ) -> None:
     accountant.set_policy("default", [f"{period}=1"], unbounded=True)
@@ -372,7 +372,7 @@ def test_clock_returning_seconds_is_accepted(coin: Coin) -> None:
 # -- keys ----------------------------------------------------------------------------------------------------
 
 
-def test_spend_with_used_key_returns_the_first_receipt(accountant: Accountant, coin: Coin, clock: Clock) -> None:
+def test_spend_again_with_the_same_key_is_charged_once(accountant: Accountant, coin: Coin, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     first = accountant.spend("alice", coin(0.4), key="k")
     before = dump(accountant, keys=True)

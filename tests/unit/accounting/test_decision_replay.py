@@ -630,7 +630,7 @@ def test_verify_with_a_random_history_finds_nothing(clock: Clock, seed: int, ent
 
 
 @pytest.mark.exhaustive
-def test_verify_with_a_copied_history_and_a_new_key_finds_nothing(tmp_path: Path, clock: Clock) -> None:
+def test_verify_of_a_moved_ledger_with_a_new_key_passes(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         live(accountant, clock, 5, 300)
         rotate(accountant)

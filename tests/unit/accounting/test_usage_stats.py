@@ -330,7 +330,7 @@ def test_versions_state_their_author_and_change(accountant: Accountant, clock: C
         (["lifetime=4,1e-6"], ["lifetime=3,1e-6,zcdp"], "raised"),
     ],
 )
-def test_versions_are_raised_if_they_admit_anything_more(
+def test_policy_change_that_admits_more_is_called_raised(
     before: list[Limit | str], after: list[Limit | str], expected: str
 ) -> None:
     assert change(Policy("p", as_limits(before)), Policy("p", as_limits(after))) == expected

@@ -138,7 +138,9 @@ def test_spellings_of_one_name_are_one_user(
     assert "the user is missing" in blank
 
 
-def test_once_charges_each_user_once(budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]) -> None:
+def test_randomize_with_once_charges_each_user_once(
+    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
     done = randomize(TWICE, "--user-column", "user", "--spend", "--once")
     assert "Warning" not in done.stderr
     assert "3 rows left out: a repeated user (--once)" in done.stderr

@@ -69,7 +69,9 @@ SHOWN = (
 
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", SHOWN)
-def test_no_cell_is_by_hand(scripts: dict[str, ModuleType], results: dict[str, Any], name: str) -> None:
+def test_comparison_table_cells_come_from_recorded_results(
+    scripts: dict[str, ModuleType], results: dict[str, Any], name: str
+) -> None:
     # Another measurement makes another page.
     page = scripts["page"].page(results)
     figures = [each for each in results["figures"] if each.get(name) and not each.get("table")]

@@ -103,7 +103,7 @@ def test_sigma_is_safe_and_tight_in_thousands_of_cases(method: str, count: int) 
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_golden_sigma_far_outside_the_usual_range(method: str) -> None:
+def test_sigma_far_outside_the_usual_range_equals_the_golden_value(method: str) -> None:
     cases = golden(f"gaussian_sigma_far_{method}", "eps", "delta", "sensitivity")
     assert len(cases) == 8 * 5
     for (epsilon, delta, sensitivity), value in cases:
@@ -121,7 +121,7 @@ def test_sigma_of_golden_rows_is_reproduced(method: str) -> None:
         assert value <= sigma <= value * (1 + TOLERANCE), (epsilon, delta, sensitivity)
 
 
-def test_sigma_of_the_errata() -> None:
+def test_sigma_of_the_errata_equals_the_corrected_value() -> None:
     assert gaussian_sigma(1, 1e-5) == pytest.approx(4.3791, abs=5e-5)
     assert gaussian_sigma(1, 1e-5, method="exact") == pytest.approx(3.7306, abs=5e-5)
 

@@ -255,7 +255,7 @@ def test_no_source_string_has_the_old_form(folder: str) -> None:
     assert old == []
 
 
-def test_old_form_is_seen() -> None:
+def test_message_in_the_old_form_is_found() -> None:
     """The two checks of this file find the old form where it is."""
     assert OLD_FORM.search("epsilon: expected a number > 0; found -1")
     assert OLD_FORM.search("no policy is called 'x'; there are: default")

@@ -27,7 +27,7 @@ def test_part_of_a_run_has_about_its_share_of_the_names() -> None:
     assert all(800 < size < 1_200 for size in sizes)
 
 
-def test_part_of_a_name_never_changes() -> None:
+def test_part_of_a_test_name_is_stable() -> None:
     assert [part_of(name, 6) for name in ("a", "b", "c")] == [4, 6, 4]
 
 

@@ -218,7 +218,7 @@ def test_expired_reservation_is_charged_and_not_shown_as_open(accountant: Accoun
     check(accountant)
 
 
-def test_expiry_needs_no_reader(accountant: Accountant, clock: Clock) -> None:
+def test_reservation_expires_without_any_read(accountant: Accountant, clock: Clock) -> None:
     """It is a time, not a sweep: the first commit a year later still finds it expired."""
     accountant.set_policy("default", ["lifetime=2", "day=2"])
     held = accountant.reserve("alice", coin(1), expires=1).receipt or ""

@@ -230,7 +230,7 @@ def test_spend_many_interrupted_is_completed_by_running_it_again(accountant: Acc
 
 
 @pytest.mark.slow
-def test_spend_many_again_with_other_users_raises(accountant: Accountant, small_batches: int) -> None:
+def test_spend_many_again_with_other_users_is_a_conflict(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=10"])
     accountant.set_policy("other", ["lifetime=10"])
     users = [f"user-{number}" for number in range(250)]
@@ -255,7 +255,7 @@ def test_spend_many_again_with_other_users_raises(accountant: Accountant, small_
 
 @pytest.mark.parametrize("length", [0, 100, 200])
 @pytest.mark.parametrize("shards", [1, 2, 3])
-def test_spend_many_again_with_another_length_raises(
+def test_spend_many_again_with_more_or_fewer_users_is_a_conflict(
     accountant: Accountant, small_batches: int, length: int, shards: int
 ) -> None:
     """A run of 200 users, in batches of 100, was repeated with 201: user 201 was charged; with 100, all was well."""

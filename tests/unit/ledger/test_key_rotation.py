@@ -72,7 +72,7 @@ def in_use(accountant: Accountant) -> None:
 
 
 @pytest.mark.slow
-def test_rotation_changes_no_result(accountant: Accountant, clock: Clock) -> None:
+def test_key_rotation_changes_no_balance_and_no_result(accountant: Accountant, clock: Clock) -> None:
     in_use(accountant)
     held = [accountant.reserve("alice", coin("0.25"), key=f"held {n}") for n in range(3)]
     users = ["alice", "bob", "carol", "dora", "erased", "unknown"]
@@ -228,7 +228,7 @@ def test_old_secret_after_a_rotation_finds_no_user(stolen: tuple[Path, Key]) -> 
             assert key.commitment(salt, names["a label"]) != mark
 
 
-def test_old_secret_before_a_rotation_made_all_of_these(tmp_path: Path) -> None:
+def test_old_secret_before_a_rotation_forges_each_record(tmp_path: Path) -> None:
     """Otherwise the test before says nothing."""
     path = tmp_path / "budget.db"
     with Accountant(path) as accountant:
@@ -279,7 +279,7 @@ def test_old_secret_after_a_rotation_forges_no_valid_journal(stolen: tuple[Path,
         assert any("link of entries" in problem for problem in found.problems)
 
 
-def test_old_secret_before_a_rotation_forges_a_valid_journal(tmp_path: Path, clock: Clock) -> None:
+def test_old_secret_without_a_rotation_forges_a_valid_journal(tmp_path: Path, clock: Clock) -> None:
     """Otherwise the test before says nothing."""
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:

@@ -157,7 +157,7 @@ def test_window_with_gaps_counts_every_charge_after_all_reports() -> None:
     assert refund_in_window(None, CURVE, 0, 0, 1, broken=True, over=True).epsilon == 2_040_000_000
 
 
-def test_given_earlier_reports_the_whole_is_charged_for_both_caps() -> None:
+def test_window_after_earlier_reports_is_charged_both_caps() -> None:
     """Under rules that charge a value at once a window charged ρ of the cap also after earlier reports."""
     first, later = CURVE.step(0, 1), CURVE.step(0, 1, earlier=9)
     assert Memoised(("8.78",), "8.78").costs().rho == later.rho

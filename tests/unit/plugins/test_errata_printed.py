@@ -51,7 +51,7 @@ def estimator_variance(p: mpf, q: mpf, holds: int) -> mpf:
 
 @pytest.mark.parametrize("encoding", [Sue, Oue], ids=["sue", "oue"])
 @pytest.mark.parametrize("epsilon", LOSSES)
-def test_000_p_q_and_the_variance_at_frequency_zero_are_right(encoding: Any, epsilon: str) -> None:
+def test_unary_p_q_and_variance_at_frequency_zero_equal_document_000(encoding: Any, epsilon: str) -> None:
     made = encoding.calibrate(epsilon=epsilon, domain_size=10)
     p, q = printed_probabilities(encoding, mpf(epsilon))
     assert mpmath.almosteq(mpmath.log(p * (1 - q) / ((1 - p) * q)), mpf(epsilon), 1e-40)

@@ -205,7 +205,7 @@ def test_figures_of_the_manual_match() -> None:
 
 
 @distinct_samplings
-def test_printed_claim_algorithm_2_keeps_the_privacy_of_one_draw_fails(sampling: str) -> None:
+def test_algorithm_2_with_several_draws_loses_more_than_one_draw(sampling: str) -> None:
     laws = [reports(5, Fraction(2), 3, own, sampling) for own in range(5)]
     worst = max(max(law[report] for law in laws) / min(law[report] for law in laws) for report in laws[0])
     assert worst > 2
@@ -339,7 +339,7 @@ def test_beliefs_are_not_breached_upward_or_downward(rho1: str, rho2: str, sampl
     assert downward == pytest.approx(low, rel=1e-9)
 
 
-def test_printed_condition_lets_the_belief_reach_the_limit_fails() -> None:
+def test_posterior_under_the_printed_condition_reaches_the_limit() -> None:
     """γ = 19 satisfies the printed ≤ for ρ₁ = .05, ρ₂ = .5, and the posterior is exactly one half, both ways."""
     laws = [reports(3, Fraction(19), 1, own, "replacement") for own in range(3)]
     risen = max(

@@ -115,7 +115,7 @@ def chosen(name: str) -> dict[str, Any]:
 @pytest.mark.some(5)
 @pytest.mark.parametrize("number", [0, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in range(1, 8))])
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase"])
-def test_verify_proves_a_number_by_lot_that_counts_as_exact(name: str, number: int) -> None:
+def test_verify_proves_random_settings_whose_level_is_exact(name: str, number: int) -> None:
     declared = chosen(name)
     try:
         made = ldp_budget.mechanism(name)(**declared)

@@ -52,7 +52,7 @@ def test_admin_log_records_key_changes_made_by_a_key(accountant: Accountant) -> 
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-def test_verify_with_a_number_of_no_key_finds_it(clock: Clock, partitions: int) -> None:
+def test_verify_with_an_entry_of_an_unknown_api_key_finds_it(clock: Clock, partitions: int) -> None:
     with Accountant(ToyStore(partitions), clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         record = accountant.record("note", "x", {}, expected=0)
