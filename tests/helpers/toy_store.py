@@ -423,6 +423,8 @@ class ToyBatch:  # many users charged alike, one by one
 class ToyStore:
     """A store whose transactions work on a copy, which takes the place of the rows at their end."""
 
+    writers = 1
+
     def __init__(self, partitions: int = 1, secret: bytes | None = None) -> None:
         self.name, self.identity, self.partitions, self.key = (
             "toy",

@@ -18,7 +18,7 @@ from .hash_chain import counters_mac
 from .models import PartitionHead
 from .snapshot import Reading
 from .transaction import Cache, Transaction
-from .write_queue import Work, WriteQueue, prefetch_of, result_of, run_each
+from .write_queue import Work, WriteQueue, prefetch_of, result_of, run_bulk, run_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +57,10 @@ class Ledger:
         self._caches = [Cache() for _ in range(store.partitions)]
         # The head of each partition as this process last reported it. A partition can only have grown since.
         self._told: list[PartitionHead | None] = [None] * store.partitions
-        self._queue = WriteQueue(store.name, _Transactor(self))
+        transact = _Transactor(self)
+        self._queue = WriteQueue(store.name, transact)
+        several = range(store.writers if store.writers > 1 else 0)
+        self._bulk_queues = [WriteQueue(store.name, transact, self._queue) for _ in several]
         self._process = os.getpid()
         self.name = store.name
         self.partitions = range(store.partitions)
@@ -115,6 +118,8 @@ class Ledger:
         single ones.
         """
         self._check_process()
+        if bulk and self._bulk_queues:
+            return run_bulk(self._bulk_queues, engine, requests)
         return self._queue.run(engine, requests, bulk=bulk)
 
     async def charge_async(self, engine: Engine, requests: Sequence[Item]) -> list[Any]:
@@ -274,7 +279,8 @@ class Ledger:
     def close(self) -> None:
         """Write what is waiting, and close the store."""
         if os.getpid() == self._process:
-            self._queue.close()
+            for queue in (*self._bulk_queues, self._queue):
+                queue.close()
         self._store.close()
 
 

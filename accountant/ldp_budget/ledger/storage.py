@@ -387,6 +387,8 @@ class Store(Protocol):
     """The secrets that hash users, keys and labels, and make every MAC."""
     partitions: int
     """The number of partitions, fixed when the ledger is made; they are numbered from 0."""
+    writers: int
+    """The number of transactions, in different partitions, that it can write at the same time."""
 
     @property
     def identity(self) -> str:

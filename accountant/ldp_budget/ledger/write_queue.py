@@ -14,6 +14,9 @@ switches between threads, about a fifth of a single charge. The rules for what c
 - **Cancelled tasks.** A cancelled task withdraws its items by the same rule.
 - **Closing.** `close` runs what is waiting, and refuses new items.
 - **Too many.** Above `MOST_WAITING` items, the queue refuses more.
+
+A store that can write several partitions at the same time has further queues for bulk items (`run_bulk`). Each has its own
+partitions and its own writer thread, which ends its transaction early when single items wait.
 """
 
 from __future__ import annotations
@@ -101,11 +104,10 @@ class Submission:
         """The event loop that waits for it; None for a thread."""
         self._future: asyncio.Future[None] | None = None
 
-    def expect_thread(self) -> threading.Lock:
-        """Return a lock that the writer releases at the end."""
+    def expect_thread(self) -> None:
+        """Make the lock that the writer releases at the end."""
         self._gate = threading.Lock()
         self._gate.acquire()
-        return self._gate
 
     def expect_task(self) -> asyncio.Future[None]:
         """Return a future that the writer resolves at the end."""
@@ -124,6 +126,11 @@ class Submission:
     def partitions(self) -> set[int]:
         """Return the partitions of the items without an outcome."""
         return {self.items[place].partition for place in self.left}
+
+    def wait(self) -> None:
+        """Wait, in a thread, until it has its outcomes or its error."""
+        if self._gate is not None:
+            self._gate.acquire()
 
     def wake_thread(self) -> None:
         """Wake the thread that waits."""
@@ -154,12 +161,16 @@ class _ItemFailedError(Exception):
 
 
 class WriteQueue:
-    """The write queue of one ledger; see the module for its rules. The writer thread starts with the first item."""
+    """The write queue of one ledger; see the module for its rules. The writer thread starts with the first item.
 
-    def __init__(self, ledger: str, transact: Transact) -> None:
+    A queue for bulk items gives way to the single items of another queue, its `main`.
+    """
+
+    def __init__(self, ledger: str, transact: Transact, main: WriteQueue | None = None) -> None:
         self._ledger = ledger
         self._transact = transact
         self._singles: deque[Submission] = deque()
+        self._urgent = self._singles if main is None else main._singles
         self._bulk: deque[Submission] = deque()
         self._waiting = 0
         self._shared = 0  # the number of submissions in the newest transaction
@@ -183,15 +194,21 @@ class WriteQueue:
         """Run items and return their outcomes once they are durable. A `bulk` item is large, and waits for others."""
         mine = Submission(engine, items, bulk)
         self._check_thread()
-        gate = mine.expect_thread()
+        mine.expect_thread()
         try:
             if bulk or self._singles or self._bulk or self._shared > 1 or not self._run_here(mine):
                 self._put(mine)
-            gate.acquire()
+            mine.wait()
         except BaseException:
             mine.withdrawn = True
             raise
         return mine.result()
+
+    def submit(self, mine: Submission) -> None:
+        """Submit items; the calling thread waits for them afterwards."""
+        self._check_thread()
+        mine.expect_thread()
+        self._put(mine)
 
     async def run_async(self, engine: Engine, items: Sequence[Item], *, bulk: bool = False) -> list[Any]:
         """Do the same for a task of an event loop."""
@@ -355,7 +372,7 @@ class WriteQueue:
                     raise _ItemFailedError from error
                 raise
 
-        most = (1 if self._singles else MOST_BULK) if taken[0].bulk else None
+        most = (1 if self._urgent else MOST_BULK) if taken[0].bulk else None
         items = [each.items[place] for each in taken for place in each.left[:most]]
         partitions = list(dict.fromkeys([item.partition for item in items]))
         try:
@@ -387,7 +404,7 @@ class WriteQueue:
             if item.partition in transactions:
                 outcomes += submission.engine(transactions, [item])
                 places.append(place)
-                if self._singles:
+                if self._urgent:
                     break
         found.append((submission, places, outcomes))
 
@@ -411,6 +428,32 @@ class WriteQueue:
         for submission in failed:
             submission.error = submission.doubted or error
         _deliver(failed)
+
+
+def run_bulk(queues: Sequence[WriteQueue], engine: Engine, items: Sequence[Item]) -> list[Any]:
+    """Run bulk items of many partitions in several queues at the same time; return their outcomes."""
+    whole = Submission(engine, items, bulk=True)
+    shares: dict[int, list[int]] = {}
+    for place, item in enumerate(items):
+        shares.setdefault(item.partition % len(queues), []).append(place)
+    begun = {
+        number: Submission(engine, [items[place] for place in places], True) for number, places in shares.items()
+    }
+    try:
+        for number, submission in begun.items():
+            queues[number].submit(submission)
+        for submission in begun.values():
+            submission.wait()
+    except BaseException:
+        for submission in begun.values():
+            submission.withdrawn = True
+        raise
+    for number, submission in begun.items():
+        for place, outcome in zip(shares[number], submission.outcomes, strict=True):
+            whole.outcomes[place] = outcome
+        whole.error = whole.error or submission.error
+    whole.left = [shares[number][place] for number, submission in begun.items() for place in submission.left]
+    return whole.result()
 
 
 def _serve(reference: weakref.ref[WriteQueue], wake: threading.Lock) -> None:

@@ -122,7 +122,7 @@ class Disk:
 class Connection:
     """The store as one process sees it. `between` runs before each transaction and each snapshot."""
 
-    name, identity = "simulated", "simulated disk"
+    name, identity, writers = "simulated", "simulated disk", 1
 
     def __init__(self, disk: Disk, random: Random, between: Callable[[], None]) -> None:
         self.disk, self.key, self.partitions, self.repeated = disk, disk.key, len(disk.rows), Counter[str]()

@@ -21,7 +21,7 @@ import pytest
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.ledger import write_queue
-from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
+from ldp_budget.ledger.write_queue import Work, WriteQueue, run_bulk, run_each
 from ledger_contract import check, coin, in_threads, spent
 from ledger_inside import BusyWriter, ledger_of, queue_of, waiting_in, writer_of
 from postgres_servers import wait_until
@@ -646,6 +646,68 @@ def test_single_items_are_served_between_two_parts_of_a_bulk_run() -> None:
     callers[-1].end()
     assert order == ["single", "single", *["bulk", "later single"] * 3]
     queue.close()
+
+
+def bulk_queues(transact: write_queue.Transact, count: int = 2) -> tuple[WriteQueue, list[WriteQueue]]:
+    """A main queue, and queues for bulk items that give way to it."""
+    main = WriteQueue("a ledger", transact)
+    return main, [WriteQueue("a ledger", transact, main) for _ in range(count)]
+
+
+def test_bulk_queues_write_their_partitions_at_the_same_time() -> None:
+    both = threading.Barrier(2)
+    written: list[list[int]] = []
+
+    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+        both.wait(30)  # alone, it would wait for ever
+        written.append(partitions)
+        work({partition: Partition() for partition in partitions})
+
+    main, queues = bulk_queues(transact)
+    assert run_bulk(queues, run_each, works(5, 4, 2, 3)) == ["done 5", "done 4", "done 2", "done 3"]
+    assert sorted(written) == [[4, 2], [5, 3]]
+    for queue in (*queues, main):
+        queue.close()
+
+
+def test_bulk_queue_that_fails_leaves_the_others_charged_and_says_so() -> None:
+    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+        if 2 in partitions:
+            raise LedgerError("a ledger", "it is full. Nothing was charged.")
+        work({partition: Partition() for partition in partitions})
+
+    _, queues = bulk_queues(transact)
+    with pytest.raises(LedgerError, match="Other parts of the batch were charged") as raised:
+        run_bulk(queues, run_each, works(1, 2, 3))
+    assert raised.value.unknown
+    with pytest.raises(LedgerError, match="Nothing was charged") as raised:
+        run_bulk(queues, run_each, works(2))
+    assert not raised.value.unknown
+    for queue in queues:
+        queue.close()
+
+
+def test_bulk_queue_ends_its_transaction_early_for_single_items_of_the_main_queue() -> None:
+    sizes: list[int] = []
+
+    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+        sizes.append(len(items))
+        work({partition: Partition() for partition in partitions})
+
+    main, (queue,) = bulk_queues(transact, 1)
+    assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
+    main._singles.append(write_queue.Submission(run_each, works(9), bulk=False))
+    assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
+    assert sizes == [3, 1, 1, 1]
+    queue.close()
+
+
+def test_bulk_run_in_a_closed_queue_is_refused() -> None:
+    _, queues = bulk_queues(lambda work, partitions, items: work({each: Partition() for each in partitions}))
+    queues[1].close()
+    with pytest.raises(LedgerError, match="this accountant is closed"):
+        run_bulk(queues, run_each, works(1, 2, 3))
+    queues[0].close()
 
 
 def test_stream_of_single_items_does_not_keep_a_bulk_run_waiting() -> None:

@@ -116,6 +116,8 @@ _MISCOUNTED = "the server wrote fewer rows than it was given and reported no err
 _TRIGGERS = "Look for triggers and rules on its tables."
 _UNKNOWN = ". It is unknown whether it was charged. Repeat the request with the same key."
 _RESTORE = "Restore the table from a backup."
+MOST_WRITERS = 4
+"""Maximum number of transactions of one bulk run at the same time. More were no faster on a server with two cores."""
 
 
 class PostgresStore:
@@ -144,6 +146,7 @@ class PostgresStore:
                 hint = "Create one, or add options=-csearch_path%3DNAME to the URL."
                 raise LedgerError(self.name, why, hint=hint)
             self.key, self.partitions = self._open(connection, create, secret, sandbox, ledger_id)
+            self.writers = min(MOST_WRITERS, self.partitions, self._address.connections)
             self._check_tables(connection)
             with first_connection(self._address) as other:
                 pool.check_isolation(connection, other, self._schema, self._address)

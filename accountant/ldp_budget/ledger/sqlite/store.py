@@ -76,7 +76,7 @@ if hasattr(os, "register_at_fork"):
 class SqliteStore:
     """Store of one partition in a file: one connection writes, others read. In memory, one connection does both."""
 
-    partitions = 1
+    partitions = writers = 1
     repeated: Mapping[str, int] = MappingProxyType({})  # never retried: a locked database is waited for
 
     def __init__(
