@@ -35,12 +35,13 @@ _UNIT = 10**EPSILON_DIGITS
 class Question:
     """A question as it was asked, the collection that randomizes its answers, and its row of `estimate --json`.
 
-    `row` is None if there are no answers yet.
+    `row` is None if there are no answers yet. `unit` is the unit of answers that are numbers.
     """
 
     text: str
     collection: Collection
     row: Mapping[str, Any] | None
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,26 @@ def _is_report_file(path: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Weighting:
+    """The design of weighted estimates, as the page explains it.
+
+    `weights` is a public column, or the columns of a table of weights; empty for equal weights. `totals` are the
+    variables with known totals. `people` is the sum of the weights, if they sum to the population. `kish` is the design
+    effect of unequal weights alone. `options` are the options as the user typed them.
+    """
+
+    weights: str | tuple[str, ...]
+    totals: tuple[str, ...]
+    strata: tuple[str, ...]
+    clusters: str | None
+    by: str | None
+    people: float | None
+    kish: float
+    table: Mapping[str, Any] | None = None
+    options: str = ""
+
+
+@dataclass(frozen=True)
 class Summary:
     """All facts of one page. `charges` and `ledger` are None without a ledger."""
 
@@ -211,6 +232,8 @@ class Summary:
     public: PublicColumns | None = None
     twins: tuple[str, ...] = ()
     """A sentence for each pair of files with the same content."""
+    weighting: Weighting | None = None
+    """The design, if the estimates are weighted."""
 
 
 def summarize(
@@ -225,6 +248,7 @@ def summarize(
     verify: bool = True,
     public: PublicColumns | None = None,
     twins: Sequence[str] = (),
+    weighting: Weighting | None = None,
 ) -> Summary:
     """Return the facts of a survey, from its estimates and the ledger.
 
@@ -243,6 +267,7 @@ def summarize(
         ledger=None if ledger is None else _state_of(ledger, verify),
         public=public,
         twins=tuple(twins),
+        weighting=weighting,
     )
 
 
