@@ -75,16 +75,18 @@ def _effective(row: Row) -> str:
 
 def _source(weighting: Weighting) -> str:
     """Return where the weights are from."""
+    if not weighting.weights:
+        return ""
     if isinstance(weighting.weights, str):
         return f"the public column {weighting.weights}"
-    return f"a table by {', '.join(weighting.weights)}" if weighting.weights else ""
+    return f"a table by {', '.join(weighting.weights)}"
 
 
 def _sentences(weighting: Weighting) -> Iterator[str]:
     """Yield the sentences that say how the answers are weighted, and how the respondents were drawn."""
     source = _source(weighting)
     if source:
-        yield f"Each answer counts with a weight, the number of people for whom the respondent stands: {source}."
+        yield f"Each answer counts with the weight of its respondent, from {source}."
     if weighting.totals:
         yield (
             f"The weights are adjusted (raked) until the respondents agree with the known totals of the population: "
@@ -107,7 +109,7 @@ def _sentences(weighting: Weighting) -> Iterator[str]:
 
 def within_bounds(answers: Sequence[Row]) -> tuple[list[Row], bool]:
     """Return the rows of answers with shares within 0 and 1, and True if one was outside."""
-    inside = []
+    inside: list[Row] = []
     for each in answers:
         share = min(1.0, max(0.0, each["share"]))
         inside.append({**each, "share": share, "count": each["count"] * (share / each["share"] if share else 0.0)})
@@ -148,11 +150,11 @@ def _differences(question: Question, rows: Sequence[Row]) -> Iterator[Block]:
     )
 
     def shown(value: float) -> str:
-        return f"{100 * value + 0.0:.1f}" if named else number(value)
+        return percent(value).removesuffix(" %") if named else number(value)
 
     yield Grid(
         (
-            "Difference between",
+            "Groups",
             *(("Answer",) if named else ()),
             f"Difference{unit}",
             "95 % confidence interval",
@@ -160,7 +162,7 @@ def _differences(question: Question, rows: Sequence[Row]) -> Iterator[Block]:
         ),
         tuple(
             (
-                f"{each['group']} and {each['other']}",
+                f"Difference between {each['group']} and {each['other']}",
                 *((each["answer"],) if named else ()),
                 shown(each["difference"]),
                 f"{shown(each['low'])} to {shown(each['high'])}",
@@ -189,12 +191,14 @@ def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]
     )
     yield Section(
         "table",
-        f"{first} By: {second}",
+        "Two-way table",
         (
+            Facts((("First question", first), ("Second question", second))),
             Note(
-                f"{plural(table['respondents'], 'person', 'people')} answered both questions. Each cell is the estimated share "
-                f"of {population(weighting)} that gives both answers, with its 95 % confidence interval. The design effect of "
-                f"the table is {table['design_effect']:.2f}, the effective sample size {_effective(table)}."
+                f"{plural(table['respondents'], 'person', 'people')} answered both. Each cell is the share of people who give "
+                f"both answers, estimated for {population(weighting)}, with its 95 % confidence interval. Where others "
+                "answered one of the questions alone, the shares of all answers differ a little from the results above. The "
+                f"design effect of the table is {table['design_effect']:.2f}, the effective sample size {_effective(table)}."
             ),
             _cells(table, first, second),
             Note(
@@ -219,7 +223,7 @@ def _cells(table: Row, first: str, second: str) -> Grid:
     rows, columns = ([answer for name, answer in margins if name == which] for which in (one, two))
     cells = {(each[one], each[two]): _cell(each) for each in table["cells"]}
     if len(columns) > _MOST_COLUMNS >= len(rows):
-        one, two, first, second, rows, columns = two, one, second, first, columns, rows
+        one, two, rows, columns = two, one, columns, rows
         cells = {(column, row): said for (row, column), said in cells.items()}
     if len(columns) > _MOST_COLUMNS:
         return Grid(
@@ -231,7 +235,7 @@ def _cells(table: Row, first: str, second: str) -> Grid:
             ),
         )
     return Grid(
-        (f"{first} Across: {second}", *columns, "All answers"),
+        ("Answer", *columns, "All answers"),
         (
             *((row, *(cells[row, column] for column in columns), margins[one, row]) for row in rows),
             ("All answers", *(margins[two, column] for column in columns), "100.0 %"),

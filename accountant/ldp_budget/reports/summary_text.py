@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
 # -- results -------------------------------------------------------------------------------------------------
 
+
 def _results(question: Question, summary: Summary) -> Section:
     """Return the estimates of a question as bars, or the reason why there are none."""
     row = question.row
@@ -69,8 +69,10 @@ def _how(row: Mapping[str, Any], weighting: Weighting | None) -> str:
     if weighting is None:
         bar = f"The bar is the estimated share among the {whole(row['reports'])} who answered. The line is its"
         return f"{bar if 'answers' in row else 'The line is the'} {interval} the noise that protects the answers."
-    bar = f"The {'bar' if 'answers' in row else 'dot'} is the weighted estimate for {population(weighting)}."
-    return f"{bar} The line is its {interval} the chance of the sample and the noise that protects the answers."
+    return (
+        f"The estimates are for {population(weighting)}. The line is the {interval} the chance of the sample and the noise "
+        "that protects the answers."
+    )
 
 
 def _without_answers(question: Question, summary: Summary) -> Iterator[Block]:
@@ -263,11 +265,7 @@ def _promises(summary: Summary) -> Section:
         ),
         ("No account is charged beyond its limits.", "The ledger", Code("ldp-budget ledger verify")),
         ("No charge was removed or changed later.", "The ledger's hash chain, and all who noted its head", verify),
-        (
-            "The estimates follow from the reports.",
-            organization,
-            Code(f"ldp-budget estimate {name} FILES{'' if weighting is None else weighting.options}"),
-        ),
+        ("The estimates follow from the reports.", organization, Code(f"ldp-budget estimate {name} FILES")),
         *(
             (("The weights and totals describe the population.", organization, "Compare them with their source"),)
             if weighting is not None and (weighting.weights or weighting.totals)
@@ -292,6 +290,11 @@ def _record(summary: Summary) -> Section:
             blocks.append(
                 Note("The ledger failed its verification. Do not rely on the limits and totals above.", True)
             )
+    weighting, estimate = summary.weighting, f"ldp-budget estimate {summary.subject.charged_as} FILES"
+    if weighting is not None:
+        rows.append(("Results estimated with", Code(estimate + weighting.options)))
+        if weighting.table is not None:
+            rows.append(("Two-way table estimated with", Code(estimate + weighting.table_options)))
     rows += [
         ("Report files", ", ".join(summary.files) or "none"),
         ("Made", f"{summary.made_at:%Y-%m-%d %H:%M} UTC, with ldp-budget {version('ldp-budget')}"),

@@ -201,7 +201,8 @@ class Weighting:
 
     `weights` is a public column, or the columns of a table of weights; empty for equal weights. `totals` are the
     variables with known totals. `people` is the sum of the weights, if they sum to the population. `kish` is the design
-    effect of unequal weights alone. `options` are the options as the user typed them.
+    effect of unequal weights alone. `options` are those with which `estimate` gives the results, and `table_options`
+    those with which it gives the two-way table.
     """
 
     weights: str | tuple[str, ...]
@@ -213,6 +214,7 @@ class Weighting:
     kish: float
     table: Mapping[str, Any] | None = None
     options: str = ""
+    table_options: str = ""
 
 
 @dataclass(frozen=True)
