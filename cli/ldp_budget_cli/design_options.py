@@ -149,6 +149,12 @@ design_options = options(
         "--by", "COLUMN", "Estimate each group of this public column, and the differences between groups."
     ),
     _design_option("--table", "Q1,Q2", "Show a two-way table of two questions of a survey."),
+    _design_option(
+        "--population",
+        "N",
+        "The sample is of N people: lower the variance of sampling, not the noise (finite population correction).",
+        type=click.IntRange(min=1),
+    ),
 )
 
 
@@ -186,6 +192,7 @@ def design_of(ctx: click.Context, columns: Sequence[str]) -> DesignOptions:
         given.get("clusters"),
         given.get("by"),
         None if table is None else _two(table),
+        given.get("population"),
     )
 
 

@@ -49,8 +49,9 @@ def _estimates(row: Row) -> list[Row]:
 def print_design(row: Row, level: float) -> None:
     """Print the estimates of a survey: each question with its groups and differences, or a two-way table."""
     weighted = "" if row["weighted"] is None else f", weighted to {rounded(row['weighted'], 0)}"
+    of = f" of {counted(row['population'], 'person', 'people')}" if "population" in row else ""
     click.echo(
-        f"{counted(row['respondents'], 'respondent')}{weighted}; {100 * level:.12g} % confidence intervals for the "
+        f"{counted(row['respondents'], 'respondent')}{of}{weighted}; {100 * level:.12g} % confidence intervals for the "
         "population: sampling and noise"
     )
     if "cells" in row:

@@ -74,7 +74,7 @@ def report(
     """Write one page about the survey NAME from its report FILES: results, budget, and who guarantees what.
 
     The page is one file that loads nothing. Without FILES it shows the plan, before the first answer. With --weights,
-    --rake, --strata, --clusters, --by or --table it shows weighted estimates, as estimate makes them.
+    --rake, --strata, --clusters, --by, --table or --population, its estimates are those that estimate makes with them.
 
     \b
     Example:
@@ -217,6 +217,7 @@ def _weighted(
         design.by,
         row["weighted"],
         row["kish_design_effect"],
+        row.get("population"),
         table,
         typed_design(ctx, without="table"),
         typed_design(ctx, without="by"),

@@ -27,6 +27,8 @@ _NOT_CORRECTED = (
 
 def population(weighting: Weighting) -> str:
     """Return whom the weighted estimates describe."""
+    if weighting.people is None and weighting.population is not None:
+        return f"the population of {whole(weighting.population)} people"
     if weighting.people is None:
         return "the population from which the respondents were drawn"
     return f"the population of {whole(weighting.people)} people"
@@ -98,6 +100,11 @@ def _sentences(weighting: Weighting) -> Iterator[str]:
         yield f"The sample was drawn separately in each stratum: {', '.join(weighting.strata)}."
     if weighting.clusters:
         yield f"The sample was drawn in whole clusters: {weighting.clusters}."
+    if weighting.population is not None:
+        yield (
+            f"The sample was drawn from {whole(weighting.population)} people: so the part of the variance that is from sampling "
+            "is smaller (finite population correction), and the part that is from the noise is not."
+        )
     yield (
         f"The results describe {population(weighting)}. The intervals include the chance of the sample and the noise that "
         "protects the answers."
@@ -182,7 +189,6 @@ def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]
     if table is None:
         return
     texts = {each.collection.name: each.text for each in summary.subject.questions}
-    first, second = (texts[name] for name in table["table"])
     freedom = table["freedom"]
     related = (
         "A p-value below 0.05 speaks for a relation; it does not say which answer causes the other."
@@ -193,14 +199,13 @@ def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]
         "table",
         "Two-way table",
         (
-            Facts((("First question", first), ("Second question", second))),
             Note(
                 f"{plural(table['respondents'], 'person', 'people')} answered both. Each cell is the share of people who give "
                 f"both answers, estimated for {population(weighting)}, with its 95 % confidence interval. Where others "
                 "answered one of the questions alone, the shares of all answers differ a little from the results above. The "
                 f"design effect of the table is {table['design_effect']:.2f}, the effective sample size {_effective(table)}."
             ),
-            _cells(table, first, second),
+            *_cells(table, texts),
             Note(
                 "Test of independence: if the answers to the two questions were independent, a table that differs from "
                 f"independence as much as this one, or more, would have the probability p {_equals(table['p_value'])} "
@@ -216,8 +221,8 @@ def _equals(value: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _cells(table: Row, first: str, second: str) -> Grid:
-    """Return the cells and the margins side by side where they fit, with the longer question as rows; else as a list."""
+def _cells(table: Row, texts: Mapping[str, str]) -> Iterator[Block]:
+    """Yield the cells and the margins: side by side where the answers to a question fit, else as a list."""
     one, two = table["table"]
     margins = {(each["question"], each["answer"]): _cell(each) for each in table["margins"]}
     rows, columns = ([answer for name, answer in margins if name == which] for which in (one, two))
@@ -226,15 +231,17 @@ def _cells(table: Row, first: str, second: str) -> Grid:
         one, two, rows, columns = two, one, columns, rows
         cells = {(column, row): said for (row, column), said in cells.items()}
     if len(columns) > _MOST_COLUMNS:
-        return Grid(
-            (first, second, "Share and 95 % confidence interval"),
+        yield Grid(
+            (texts[one], texts[two], "Share and 95 % confidence interval"),
             (
                 *((row, column, said) for (row, column), said in cells.items()),
                 *((row, "All answers", margins[one, row]) for row in rows),
                 *(("All answers", column, margins[two, column]) for column in columns),
             ),
         )
-    return Grid(
+        return
+    yield Facts((("Rows", texts[one]), ("Columns", texts[two])))
+    yield Grid(
         ("Answer", *columns, "All answers"),
         (
             *((row, *(cells[row, column] for column in columns), margins[one, row]) for row in rows),

@@ -200,9 +200,9 @@ class Weighting:
     """The design of weighted estimates, as the page explains it.
 
     `weights` is a public column, or the columns of a table of weights; empty for equal weights. `totals` are the
-    variables with known totals. `people` is the sum of the weights, if they sum to the population. `kish` is the design
-    effect of unequal weights alone. `options` are those with which `estimate` gives the results, and `table_options`
-    those with which it gives the two-way table.
+    variables with known totals. `people` is the sum of the weights, if they sum to the population, and `population` the
+    size of a finite population correction. `kish` is the design effect of unequal weights alone. `options` are those with
+    which `estimate` gives the results, and `table_options` those with which it gives the two-way table.
     """
 
     weights: str | tuple[str, ...]
@@ -212,6 +212,7 @@ class Weighting:
     by: str | None
     people: float | None
     kish: float
+    population: float | None = None
     table: Mapping[str, Any] | None = None
     options: str = ""
     table_options: str = ""

@@ -18,11 +18,13 @@ import numpy as np
 
 from ..errors import InvalidParameter, NotSupported
 from ..sdk.confidence_intervals import quantile
+from .finite_population import corrected_variance
 from .strata import Design, Influence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .finite_population import Noise
     from .moments import Moments
     from .weights import Weights
 
@@ -40,12 +42,15 @@ class Survey:
         design: the strata and clusters.
         least_noise: the least variance of a contribution that randomization alone gives, (d,); see
             `FrequencyMechanism.least_noise`. No variance is estimated to be less. None if it is unknown.
+        population: the number of people from whom the respondents were drawn without replacement, and the noise of the
+            contributions; None without a finite population correction.
     """
 
     moments: Moments
     weights: Weights
     design: Design = field(default_factory=Design)
     least_noise: Floats | None = None
+    population: tuple[float, Noise] | None = None
 
     def where(self, column: str, value: str) -> Cells:
         """Return the cells of a group: True where the public column has the value.
@@ -74,7 +79,10 @@ class Survey:
 
     def variance(self, influence: Influence) -> Floats:
         """Return the variance of estimates with these influences, (d,). Raises as `Design.variance`."""
-        found = np.maximum(self.design.variance(self.moments, influence), 0.0)
+        if self.population is None:
+            found = np.maximum(self.design.variance(self.moments, influence), 0.0)
+        else:
+            found = corrected_variance(self, influence, *self.population)
         if self.least_noise is None:
             return found
         return np.maximum(found, self.least_noise * float(influence.scale**2 @ self.moments.counts))

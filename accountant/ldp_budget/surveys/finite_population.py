@@ -1,0 +1,83 @@
+"""Finite population correction: less chance of the sample where much of a population is asked, and as much noise.
+
+A contribution varies because people differ, and because its report is randomized. Asking n of N people without
+replacement leaves the part 1 - n/N of the first variance (Cochran 1977, Theorem 2.2) and all of the second. The variance
+of the noise is linear in the answers of the respondents, so the contributions estimate it without bias. The part of the
+sample is the total less the noise, and not less than 0. Each stratum has a rate of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .means import Survey
+    from .moments import Moments
+    from .strata import Influence
+
+    Floats = NDArray[np.float64]
+
+_CLOSE = 1e-9
+
+
+class Noise(NamedTuple):
+    """The variance that randomization gives to a contribution, or an upper bound: at_zero + slope · answers.
+
+    `at_zero` has shape (d,). `slope` has the shape (d,) where the noise depends on the own answer, else (d, d).
+    """
+
+    at_zero: Floats
+    slope: Floats
+
+    def totals(self, moments: Moments) -> Floats:
+        """Return the sum of these variances over the respondents of each cell, (K, d)."""
+        slopes = moments.sums * self.slope if self.slope.ndim == 1 else moments.sums @ self.slope
+        found: Floats = moments.counts[:, None] * self.at_zero + slopes
+        return found
+
+
+def paired_noise(first: Noise, second: Noise) -> Noise:
+    """Return the noise of the contributions of `paired`: those of two questions, and their products.
+
+    For the contributions y and z of independent noise, E[z²] = at_zero + (slope + 1)·1{answer}, and the variance of
+    y·z is E[y²]·E[z²] - 1{both answers}.
+    """
+    (u, s), (v, t) = first, second
+    one, two = len(u), len(v)
+    slope = np.zeros((one + two + one * two,) * 2)
+    slope[range(one + two), range(one + two)] = np.concatenate((s, t))
+    cells = np.arange(one * two)
+    row, column, cell = cells // two, cells % two, one + two + cells
+    slope[row, cell] = (s[row] + 1) * v[column]
+    slope[one + column, cell] = u[row] * (t[column] + 1)
+    slope[cell, cell] = (s[row] + 1) * (t[column] + 1) - 1
+    return Noise(np.concatenate((u, v, np.outer(u, v).reshape(-1))), slope)
+
+
+def corrected_variance(survey: Survey, influence: Influence, population: float, noise: Noise) -> Floats:
+    """Return the variance of estimates from a sample of a population of that many people, (d,).
+
+    Raises:
+        InvalidParameter: there are more respondents in a stratum than the weights leave people for it.
+    """
+    moments, strata = survey.moments, survey.design.strata
+    of, levels = moments.codes(strata)
+    rates = np.full(len(levels), np.inf)
+    # A respondent stands for weight · N / Σ weights people. The least rate in a stratum never corrects too much.
+    np.minimum.at(rates, of, survey.weights.total(moments) / (population * survey.weights.values))
+    if rates.max() > 1 + _CLOSE:
+        name = ", ".join(levels[int(rates.argmax())])
+        expected = "at least as many people as respondents" + (f", also in {name}" if name else "")
+        left = f"{population:.12g}, which is {1 / rates.max():.2g} people for each respondent there"
+        raise InvalidParameter("population", expected, left)
+    noises: Floats = np.zeros((len(levels), len(noise.at_zero)))
+    np.add.at(noises, of, influence.scale[:, None] ** 2 * noise.totals(moments))
+    sampling = np.maximum(1 - rates, 0.0) @ (survey.design.variances(moments, influence) - noises)
+    found: Floats = np.maximum(sampling, 0.0) + np.maximum(noises.sum(axis=0), 0.0)
+    return found
