@@ -272,7 +272,8 @@ def show_design(
         rows = list(flat_rows(row))
         print_rows(rows if form == LINES else _uniform(rows), form)
     else:
-        print_design(row, level)
+        questions = () if survey.survey is None else survey.survey.questions
+        print_design(row, level, {each.name: each.unit for each in questions if each.unit})
 
 
 def _note_estimate(row: dict[str, Any]) -> None:

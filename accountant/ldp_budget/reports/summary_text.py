@@ -23,7 +23,7 @@ from .summary_blocks import (
     plural,
     whole,
 )
-from .summary_charts import margin_of_fakes, mean_blocks, shares
+from .summary_charts import in_unit, margin_of_fakes, mean_blocks, shares
 from .summary_design import OUTSIDE, group_blocks, how_weighted, population, two_way_section, within_bounds
 from .summary_protection import protection
 
@@ -117,6 +117,7 @@ def _question_rows(at: int, question: Question, of: int) -> Iterator[tuple[str, 
     yield _numbered("Question", at, of), question.text
     options = _options(question.collection)
     if options:
+        options += in_unit(question)
         yield _numbered("Answers to question", at, of) if of > 1 else "Possible answers", options
 
 

@@ -75,7 +75,9 @@ class Subject:
                 survey.title or survey.name,
                 collection.mechanism.guarantee,
                 tuple(
-                    Question(each.text or each.name, collection.question(each.name), _own_row(row, each.name))
+                    Question(
+                        each.text or each.name, collection.question(each.name), _own_row(row, each.name), each.unit
+                    )
                     for each in survey.questions
                 ),
                 organisation or survey.organisation,
