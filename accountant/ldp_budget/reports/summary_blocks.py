@@ -45,11 +45,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts with a header; `crossed` marks one whose columns are the answers to a question."""
+    """A table of texts with a header; `answers` marks one that holds answers, which may be long words."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    crossed: bool = False
+    answers: bool = False
 
 
 @dataclass(frozen=True)

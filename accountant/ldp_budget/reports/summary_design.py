@@ -61,7 +61,7 @@ def how_weighted(summary: Summary, weighting: Weighting) -> Section:
                 "The design effect is the variance of a result over its variance in a simple random sample with as many "
                 "answers. The effective sample size is the size of the simple random sample that is as precise."
             ),
-            Grid(("Question", "Answers", "Design effect", "Effective sample size"), tuple(rows)),
+            Grid(("Question", "Answers", "Design effect", "Effective sample size"), tuple(rows), answers=True),
             Note(
                 "A forged report counts with its weight. A page without weights shows the margin against fake reports."
             ),
@@ -177,6 +177,7 @@ def _differences(question: Question, rows: Sequence[Row]) -> Iterator[Block]:
             )
             for each in rows
         ),
+        answers=True,
     )
 
 
@@ -238,6 +239,7 @@ def _cells(table: Row, texts: Mapping[str, str]) -> Iterator[Block]:
                 *((row, "All answers", margins[one, row]) for row in rows),
                 *(("All answers", column, margins[two, column]) for column in columns),
             ),
+            answers=True,
         )
         return
     yield Facts((("Rows", texts[one]), ("Columns", texts[two])))
@@ -247,7 +249,7 @@ def _cells(table: Row, texts: Mapping[str, str]) -> Iterator[Block]:
             *((row, *(cells[row, column] for column in columns), margins[one, row]) for row in rows),
             ("All answers", *(margins[two, column] for column in columns), "100.0 %"),
         ),
-        crossed=True,
+        answers=True,
     )
 
 

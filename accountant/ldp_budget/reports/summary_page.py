@@ -67,7 +67,7 @@ def _html_block(block: Block) -> str:
         case Grid():
             head = "".join(f'<th scope="col">{escape(each)}</th>' for each in block.header)
             body = "".join(f"<tr>{_html_cells(block.header, row)}</tr>" for row in block.rows)
-            name = '"grid crossed"' if block.crossed else "grid"
+            name = '"grid answers"' if block.answers else "grid"
             return f"<table class={name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         case Meter():
             bar = f'<rect class="track" width="100%" height="14" rx="3"/><rect class="bar" width="{100 * block.used:.2f}%"'
