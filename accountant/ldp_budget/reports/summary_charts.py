@@ -25,17 +25,12 @@ def shares(label: str, answers: Sequence[Mapping[str, Any]], *, longest: float =
             max(0.0, each["share_low"]),
             min(1.0, each["share_high"]),
             percent(each["share"]),
-            share_interval(each["share_low"], each["share_high"]),
+            f"{percent(max(0.0, each['share_low']))} to {percent(min(1.0, each['share_high']))}",
             whole(each["count"]),
         )
         for each in answers
     )
     return _axis(label, ("Answer", "Share", _INTERVAL, "People"), bars, longest)
-
-
-def share_interval(low: float, high: float) -> str:
-    """Return the ends of the interval of a share, within 0 and 100 %."""
-    return f"{percent(min(1.0, max(0.0, low)))} to {percent(min(1.0, max(0.0, high)))}"
 
 
 def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...], longest: float = 0.0) -> Chart:

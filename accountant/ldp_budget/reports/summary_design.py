@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .summary_blocks import Block, Facts, Grid, Heading, Note, Section, number, p_value, percent, plural, whole
-from .summary_charts import in_unit, means, share_interval, shares
+from .summary_charts import in_unit, means, shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,12 +118,22 @@ def within_bounds(answers: Sequence[Row]) -> tuple[list[Row], bool]:
     """Return the rows of answers with shares within 0 and 1, and True if one was outside."""
     inside: list[Row] = []
     for each in answers:
-        share = min(1.0, max(0.0, each["share"]))
-        inside.append({**each, "share": share, "count": each["count"] * (share / each["share"] if share else 0.0)})
+        share, low, high = _inside(each["share"], each["share_low"], each["share_high"])
+        count = each["count"] * (share / each["share"] if share else 0.0)
+        inside.append({**each, "share": share, "share_low": low, "share_high": high, "count": count})
     return inside, any(old["share"] != new["share"] for old, new in zip(answers, inside, strict=True))
 
 
-OUTSIDE = Note("An estimate below 0 or above 100 % is shown as 0 or 100 %: the noise can move it there.")
+def _inside(share: float, low: float, high: float) -> tuple[float, float, float]:
+    """Return a share within 0 and 1, and its interval, extended by the step: so no interval shrinks to a point."""
+    inside = min(1.0, max(0.0, share))
+    step = inside - share
+    return inside, max(0.0, low + min(0.0, step)), min(1.0, high + max(0.0, step))
+
+
+OUTSIDE = Note(
+    "The noise can move an estimate below 0 or above 100 %. It is shown as 0 or 100 %, with a wider interval."
+)
 
 
 def group_blocks(question: Question, row: Row, by: str | None) -> Iterator[Block]:
@@ -132,11 +142,11 @@ def group_blocks(question: Question, row: Row, by: str | None) -> Iterator[Block
     if not groups:
         return
     if "answers" in row:
-        longest = max(min(1.0, each["share_high"]) for group in groups for each in group["answers"])
-        for group in groups:
+        rows = [within_bounds(group["answers"])[0] for group in groups]
+        longest = max(each["share_high"] for inside in rows for each in inside)
+        for group, inside in zip(groups, rows, strict=True):
             name = f"{by}: {group['group']}"
             yield Heading(f"{name} ({plural(group['respondents'], 'answer')})")
-            inside, _ = within_bounds(group["answers"])
             yield shares(f"{question.text} {name}", inside, longest=longest)
     else:
         yield Heading(f"Mean by {by}")
@@ -202,7 +212,7 @@ def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]
         (
             Note(
                 f"{plural(table['respondents'], 'person', 'people')} answered both. Each cell is the share of people who give "
-                f"both answers, estimated for {population(weighting)}, with its 95 % confidence interval. Where others "
+                f"both answers, estimated for {population(weighting)}; its 95 % confidence interval is in brackets. Where others "
                 "answered one of the questions alone, the shares of all answers differ a little from the results above. The "
                 f"design effect of the table is {table['design_effect']:.2f}, the effective sample size {_effective(table)}."
             ),
@@ -254,4 +264,5 @@ def _cells(table: Row, texts: Mapping[str, str]) -> Iterator[Block]:
 
 
 def _cell(row: Row) -> str:
-    return f"{percent(min(1.0, max(0.0, row['share'])))} ({share_interval(row['low'], row['high'])})"
+    share, low, high = map(percent, _inside(row["share"], row["low"], row["high"]))
+    return f"{share} ({low.removesuffix(' %')} to {high.removesuffix(' %')})"
