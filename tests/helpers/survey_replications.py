@@ -19,7 +19,7 @@ import numpy as np
 from ldp_budget import mechanism
 from ldp_budget.reports.public_attributes import PublicAttributes
 from ldp_budget.surveys.differences import difference
-from ldp_budget.surveys.finite_population import Noise
+from ldp_budget.surveys.finite_population import FinitePopulation, Noise
 from ldp_budget.surveys.means import Survey
 from ldp_budget.surveys.moments import PRODUCTS, SQUARES, Moments, MomentsReader
 from ldp_budget.surveys.raking import rake
@@ -203,7 +203,7 @@ def finite_coverage(replications: int, seed: int = 4) -> tuple[float, float]:
         reports = made.randomize(answers[people], rng=int(rng.integers(2**62)))
         reader.add(made.contributions(reports), PublicAttributes(("region",), (("a",), ("b",)), region[people]))
         moments = reader.read()
-        for place, population in enumerate(((2000, Noise(*made.contribution_noise)), None)):
+        for place, population in enumerate((FinitePopulation(2000, Noise(*made.contribution_noise)), None)):
             survey = Survey(moments, equal_weights(moments), Design(("region",)), made.least_noise, population)
             low, high = survey.means().interval()
             hits[place, number] = (low <= truths) & (truths <= high)

@@ -8,18 +8,20 @@ sample is the total less the noise, and not less than 0. Each stratum has a rate
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from .means import Survey
     from .moments import Moments
-    from .strata import Influence
+    from .strata import Design, Influence
+    from .weights import Weights
 
     Floats = NDArray[np.float64]
 
@@ -60,24 +62,34 @@ def paired_noise(first: Noise, second: Noise) -> Noise:
     return Noise(np.concatenate((u, v, np.outer(u, v).reshape(-1))), slope)
 
 
-def corrected_variance(survey: Survey, influence: Influence, population: float, noise: Noise) -> Floats:
-    """Return the variance of estimates from a sample of a population of that many people, (d,).
+class FinitePopulation(NamedTuple):
+    """The number of people from whom the respondents were drawn without replacement, and the noise of contributions."""
 
-    Raises:
-        InvalidParameter: there are more respondents in a stratum than the weights leave people for it.
-    """
-    moments, strata = survey.moments, survey.design.strata
-    of, levels = moments.codes(strata)
-    rates = np.full(len(levels), np.inf)
-    # A respondent stands for weight · N / Σ weights people. The least rate in a stratum never corrects too much.
-    np.minimum.at(rates, of, survey.weights.total(moments) / (population * survey.weights.values))
-    if rates.max() > 1 + _CLOSE:
-        name = ", ".join(levels[int(rates.argmax())])
-        expected = "at least as many people as respondents" + (f", also in {name}" if name else "")
-        left = f"{population:.12g}, which is {1 / rates.max():.2g} people for each respondent there"
-        raise InvalidParameter("population", expected, left)
-    noises: Floats = np.zeros((len(levels), len(noise.at_zero)))
-    np.add.at(noises, of, influence.scale[:, None] ** 2 * noise.totals(moments))
-    sampling = np.maximum(1 - rates, 0.0) @ (survey.design.variances(moments, influence) - noises)
-    found: Floats = np.maximum(sampling, 0.0) + np.maximum(noises.sum(axis=0), 0.0)
-    return found
+    people: float
+    noise: Noise
+
+    def variance(self, moments: Moments, weights: Weights, design: Design, influence: Influence) -> Floats:
+        """Return the variance of each estimate, (d,).
+
+        Raises:
+            InvalidParameter: as `Design.variance`; or there are more respondents in a stratum than people.
+        """
+        of, levels = moments.codes(design.strata)
+        rates = self._rates(moments, weights, of, levels)
+        noises: Floats = np.zeros((len(levels), len(self.noise.at_zero)))
+        np.add.at(noises, of, influence.scale[:, None] ** 2 * self.noise.totals(moments))
+        sampling = np.maximum(1 - rates, 0.0) @ (design.variances(moments, influence) - noises)
+        found: Floats = np.maximum(sampling, 0.0) + np.maximum(noises.sum(axis=0), 0.0)
+        return found
+
+    def _rates(self, moments: Moments, weights: Weights, of: Any, levels: Sequence[tuple[str, ...]]) -> Floats:
+        """Return the part of each stratum that was asked: the least of its cells, which never corrects too much."""
+        rates = np.full(len(levels), np.inf)
+        # A respondent stands for weight · N / Σ weights people.
+        np.minimum.at(rates, of, weights.total(moments) / (self.people * weights.values))
+        if rates.max() > 1 + _CLOSE:
+            name = ", ".join(levels[int(rates.argmax())])
+            expected = "at least as many people as respondents" + (f", also in {name}" if name else "")
+            left = f"{self.people:.12g}, which is {1 / rates.max():.2g} people for each respondent there"
+            raise InvalidParameter("population", expected, left)
+        return rates

@@ -18,13 +18,12 @@ import numpy as np
 
 from ..errors import InvalidParameter, NotSupported
 from ..sdk.confidence_intervals import quantile
-from .finite_population import corrected_variance
 from .strata import Design, Influence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .finite_population import Noise
+    from .finite_population import FinitePopulation
     from .moments import Moments
     from .weights import Weights
 
@@ -42,15 +41,14 @@ class Survey:
         design: the strata and clusters.
         least_noise: the least variance of a contribution that randomization alone gives, (d,); see
             `FrequencyMechanism.least_noise`. No variance is estimated to be less. None if it is unknown.
-        population: the number of people from whom the respondents were drawn without replacement, and the noise of the
-            contributions; None without a finite population correction.
+        population: the finite population of the sample; None for a sample drawn with replacement.
     """
 
     moments: Moments
     weights: Weights
     design: Design = field(default_factory=Design)
     least_noise: Floats | None = None
-    population: tuple[float, Noise] | None = None
+    population: FinitePopulation | None = None
 
     def where(self, column: str, value: str) -> Cells:
         """Return the cells of a group: True where the public column has the value.
@@ -82,7 +80,7 @@ class Survey:
         if self.population is None:
             found = np.maximum(self.design.variance(self.moments, influence), 0.0)
         else:
-            found = corrected_variance(self, influence, *self.population)
+            found = self.population.variance(self.moments, self.weights, self.design, influence)
         if self.least_noise is None:
             return found
         return np.maximum(found, self.least_noise * float(influence.scale**2 @ self.moments.counts))

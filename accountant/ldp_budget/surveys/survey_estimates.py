@@ -15,7 +15,7 @@ from ..reports.report_file import check_mixed, open_reports
 from ..reports.tables import shown_place
 from ..sdk.numeric_mechanism import NumericMechanism
 from .differences import Difference, groups, pairs
-from .finite_population import Noise, paired_noise
+from .finite_population import FinitePopulation, Noise, paired_noise
 from .means import MeansEstimate, Survey
 from .moments import SQUARES, Moments, moments_of_counts
 from .quantiles import quantiles
@@ -194,7 +194,7 @@ class _Reader:
         rounds = bool(self.source.rounds)
         design = Design(((ROUND,) if rounds else ()) + self.options.strata, self.options.clusters)
         people = self.options.population
-        population = None if people is None or noise is None else (people, noise)
+        population = None if people is None or noise is None else FinitePopulation(people, noise)
         return Survey(moments, weights_for(moments, self.options, rounds), design, least_noise, population)
 
     @property

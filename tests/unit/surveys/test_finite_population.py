@@ -10,7 +10,7 @@ import pytest
 
 from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.surveys.finite_population import Noise, paired_noise
+from ldp_budget.surveys.finite_population import FinitePopulation, Noise, paired_noise
 from ldp_budget.surveys.means import Survey
 from ldp_budget.surveys.moments import moments_of
 from ldp_budget.surveys.strata import Design
@@ -26,7 +26,7 @@ NOISE = Noise(np.array([1.5]), np.array([0.25]))
 def test_correction_of_a_simple_sample_lowers_the_sampling_part_alone(people: int) -> None:
     moments = moments_of(Z)
     noise = 1.5 + 0.25 * 4  # the mean of Z is 4
-    found = Survey(moments, equal_weights(moments), population=(people, NOISE)).means()
+    found = Survey(moments, equal_weights(moments), population=FinitePopulation(people, NOISE)).means()
     total = Z.var(ddof=1)
     assert found.std_errors[0] ** 2 == pytest.approx(((1 - 6 / people) * (total - noise) + noise) / 6)
 
@@ -35,7 +35,9 @@ def test_correction_where_everyone_was_asked_leaves_the_noise() -> None:
     made = mechanism("oue").calibrate(epsilon=1, domain_size=4)
     z = made.contributions(made.randomize(np.arange(400) % 4, rng=1))
     moments = moments_of(z)
-    survey = Survey(moments, equal_weights(moments), population=(400, Noise(*made.contribution_noise)))
+    survey = Survey(
+        moments, equal_weights(moments), population=FinitePopulation(400, Noise(*made.contribution_noise))
+    )
     at_zero, slope = made.contribution_noise
     assert survey.means().std_errors ** 2 == pytest.approx((at_zero + slope * z.mean(axis=0)) / 400)
 
@@ -45,7 +47,7 @@ def test_correction_of_strata_has_a_rate_for_each() -> None:
     moments = moments_of(Z, {"region": STRATUM})
     weights = table_weights(moments, [{"region": "a", "weight": "20"}, {"region": "b", "weight": "10"}])
     none = Noise(np.zeros(1), np.zeros(1))
-    found = Survey(moments, weights, Design(("region",)), population=(90, none)).means()
+    found = Survey(moments, weights, Design(("region",)), population=FinitePopulation(90, none)).means()
     assert found.std_errors[0] ** 2 == pytest.approx(0.95 * 4 / 9 * 13 / 3 + 0.9 * 1 / 9 * 4 / 3)
 
 
@@ -53,20 +55,22 @@ def test_correction_without_declared_strata_uses_the_least_rate() -> None:
     moments = moments_of(Z, {"region": STRATUM})
     weights = table_weights(moments, [{"region": "a", "weight": "20"}, {"region": "b", "weight": "10"}])
     none = Noise(np.zeros(1), np.zeros(1))
-    plain, corrected = (Survey(moments, weights, population=each).means() for each in (None, (90, none)))
+    plain, corrected = (
+        Survey(moments, weights, population=each).means() for each in (None, FinitePopulation(90, none))
+    )
     assert corrected.std_errors**2 == pytest.approx(0.95 * plain.std_errors**2)
 
 
 def test_correction_never_leaves_less_than_the_noise() -> None:
     moments = moments_of(np.ones((50, 1)))
-    found = Survey(moments, equal_weights(moments), population=(100, NOISE)).means()
+    found = Survey(moments, equal_weights(moments), population=FinitePopulation(100, NOISE)).means()
     assert found.std_errors[0] ** 2 == pytest.approx(1.75 / 50)
 
 
 def test_correction_of_a_stratum_with_too_few_people_names_it() -> None:
     moments = moments_of(Z, {"region": STRATUM})
     weights = table_weights(moments, [{"region": "a", "weight": "20"}, {"region": "b", "weight": "1"}])
-    survey = Survey(moments, weights, Design(("region",)), population=(12, NOISE))
+    survey = Survey(moments, weights, Design(("region",)), population=FinitePopulation(12, NOISE))
     with pytest.raises(InvalidParameter, match="as many people as respondents, also in b"):
         survey.means()
 
