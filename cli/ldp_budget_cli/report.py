@@ -88,8 +88,7 @@ def report(
     if out is not None:
         _check_free(out, overwrite)
     collection = find_collection(ctx, name)
-    row: dict[str, Any] | None
-    weighting: Weighting | None = None
+    weighting = None
     if is_designed(ctx):
         row, weighting, uncharged = _weighted(ctx, collection, files, mixed=mixed)
     else:
@@ -197,15 +196,17 @@ def _row(
 
 def _weighted(
     ctx: click.Context, collection: Collection, files: Sequence[str], *, mixed: bool
-) -> tuple[dict[str, Any], Weighting, int]:
+) -> tuple[dict[str, Any] | None, Weighting | None, int]:
     """Return the object of `estimate --json` with the given design, how it is weighted, and the number of uncharged.
 
-    A page has room for groups and a table; `estimate` prints one of them at a time.
+    Without a report, the first two are None. A page has room for groups and a table; `estimate` prints one of them at a time.
     """
     from ldp_budget.reports.survey_summary import Weighting
     from ldp_budget.surveys.survey_estimates import estimate_survey
 
     source, design = source_and_design(ctx, collection, files, mixed=mixed)
+    if not source.respondents().reports:
+        return None, None, 0
     row = estimate_survey(source, replace(design, table=None))
     table = None if design.table is None else estimate_survey(source, replace(design, by=None))
     weights = design.weights or ""

@@ -435,7 +435,8 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     if kind not in KINDS:
         raise table.invalid("kind", f"one of {', '.join(KINDS)}")
     numeric = kind == NUMBER
-    for key in ("categories",) if numeric or kind == YES_NO else ("lower", "upper", "unit"):
+    foreign = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
+    for key in foreign if numeric else (*foreign, "unit"):
         if key in table.data:
             raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
     lower, upper = (_end(table, key) if numeric else None for key in ("lower", "upper"))

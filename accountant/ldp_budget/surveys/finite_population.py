@@ -85,7 +85,7 @@ class FinitePopulation(NamedTuple):
     def _rates(self, moments: Moments, weights: Weights, of: Any, levels: Sequence[tuple[str, ...]]) -> Floats:
         """Return the part of each stratum that was asked: the least of its cells, which never corrects too much."""
         rates = np.full(len(levels), np.inf)
-        # A respondent stands for weight · N / Σ weights people.
+        # A respondent represents weight · N / Σ weights people.
         np.minimum.at(rates, of, weights.total(moments) / (self.people * weights.values))
         if rates.max() > 1 + _CLOSE:
             name = ", ".join(levels[int(rates.argmax())])

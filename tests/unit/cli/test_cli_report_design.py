@@ -193,6 +193,14 @@ def test_report_with_a_wrong_design_names_the_option(
     assert not result.stdout
 
 
+def test_report_with_a_design_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
+    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
+    words = ("--user-column", "user", "--public", "region", "--spend", "--policy", "tiny", "--out", "none")
+    survey_line("randomize", "health", "rows.csv", *words)
+    text = survey_line("report", "health", "none", *RAKED, "--no-verify", "--markdown").stdout
+    assert text.count("**No person answered: the report files hold no report.**") == 3
+
+
 def test_population_lowers_the_errors_and_is_named(survey_line: CommandLine) -> None:
     plain, corrected, all_asked = (
         [row["share_std_error"] for row in survey_line.json("estimate", "health", "r", *more)["smokes"]["answers"]]
