@@ -1,12 +1,13 @@
-"""Options of the survey design: `randomize --public`, and the weights, strata, groups and tables of `estimate`.
+"""Options of the survey design: `randomize --public`, and the weights, strata, groups and tables of `estimate` and `report`.
 
-The options of `estimate` are stored in the context, and `design_of` returns them: so the command has one more line
+The options of the two commands are stored in the context, and `design_of` returns them: so a command has one more line
 and no more parameters.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.public_attributes import PublicAttributes
-    from ldp_budget.surveys.survey_estimates import DesignOptions
+    from ldp_budget.surveys.survey_estimates import DesignOptions, SurveyFiles
 
 _KEY = "ldp_budget.design"
 _OTHERS = ("candidates", "top", "adjust", "consistent", "plot", "independent")
@@ -121,7 +122,7 @@ def _odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -
     return found
 
 
-# -- estimate --------------------------------------------------------------------------------------------------------
+# -- estimate and report ---------------------------------------------------------------------------------------------
 
 
 def _kept(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -148,6 +149,12 @@ design_options = options(
         "--by", "COLUMN", "Estimate each group of this public column, and the differences between groups."
     ),
     _design_option("--table", "Q1,Q2", "Show a two-way table of two questions of a survey."),
+    _design_option(
+        "--population",
+        "N",
+        "The sample is of N people: lower the variance of sampling, not the noise (finite population correction).",
+        type=click.IntRange(min=1),
+    ),
 )
 
 
@@ -185,7 +192,33 @@ def design_of(ctx: click.Context, columns: Sequence[str]) -> DesignOptions:
         given.get("clusters"),
         given.get("by"),
         None if table is None else _two(table),
+        given.get("population"),
     )
+
+
+def source_and_design(
+    ctx: click.Context, survey: Collection, files: Sequence[str], rounds: Sequence[str] = (), *, mixed: bool
+) -> tuple[SurveyFiles, DesignOptions]:
+    """Return the report files and the given options of the design. Raises a click error."""
+    from ldp_budget.reports.report_file import open_reports
+    from ldp_budget.surveys.survey_estimates import SurveyFiles
+
+    if not files:
+        raise click.UsageError(f"--{next(iter(ctx.meta[_KEY]))} needs report files. Name them after {survey.name}.")
+    with open_reports(files[0], survey) as first:
+        columns = first.public
+    return SurveyFiles(survey, files, rounds, mixed), design_of(ctx, columns)
+
+
+def typed_design(ctx: click.Context, without: str) -> str:
+    """Return the given options of the design but one, as a command line has them, with files by their names alone."""
+    words = ""
+    for name, value in ctx.meta[_KEY].items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if name != without:
+                shown = os.path.basename(each) if name in ("weights", "rake") else str(each)
+                words += f" --{name} {shlex.quote(shown)}"
+    return words
 
 
 def _check_column(option: str, column: str, columns: Sequence[str], also: str = "") -> None:
@@ -216,16 +249,13 @@ def show_design(
     rows_to: str | None,
 ) -> None:
     """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
-    from ldp_budget.reports.report_file import open_reports
-    from ldp_budget.surveys.survey_estimates import SurveyFiles, estimate_survey
+    from ldp_budget.surveys.survey_estimates import estimate_survey
 
     from .design_tables import flat_rows, print_design
     from .table_reader import write_rows_to
 
-    with open_reports(files[0], survey) as first:
-        columns = first.public
-    source = SurveyFiles(survey, files, rounds, mixed)
-    row = estimate_survey(source, design_of(ctx, columns), level=level)
+    source, design = source_and_design(ctx, survey, files, rounds, mixed=mixed)
+    row = estimate_survey(source, design, level=level)
     _note_estimate(row)
     charged, uncharged = source.charges[True], source.charges[False]
     if charged and uncharged:
@@ -242,7 +272,8 @@ def show_design(
         rows = list(flat_rows(row))
         print_rows(rows if form == LINES else _uniform(rows), form)
     else:
-        print_design(row, level)
+        questions = () if survey.survey is None else survey.survey.questions
+        print_design(row, level, {each.name: each.unit for each in questions if each.unit})
 
 
 def _note_estimate(row: dict[str, Any]) -> None:

@@ -46,11 +46,15 @@ def _estimates(row: Row) -> list[Row]:
     return row["answers"] if "answers" in row else [{name: row[name] for name in _NUMBERS}]
 
 
-def print_design(row: Row, level: float) -> None:
-    """Print the estimates of a survey: each question with its groups and differences, or a two-way table."""
+def print_design(row: Row, level: float, units: Mapping[str, str]) -> None:
+    """Print the estimates of a survey: each question with its groups and differences, or a two-way table.
+
+    `units` holds the unit of each question with numbers that has one.
+    """
     weighted = "" if row["weighted"] is None else f", weighted to {rounded(row['weighted'], 0)}"
+    of = f" of {counted(row['population'], 'person', 'people')}" if "population" in row else ""
     click.echo(
-        f"{counted(row['respondents'], 'respondent')}{weighted}; {100 * level:.12g} % confidence intervals for the "
+        f"{counted(row['respondents'], 'respondent')}{of}{weighted}; {100 * level:.12g} % confidence intervals for the "
         "population: sampling and noise"
     )
     if "cells" in row:
@@ -58,7 +62,8 @@ def print_design(row: Row, level: float) -> None:
         return
     for name, question in _questions(row):
         if name is not None:
-            click.echo(f"\n{name}: {counted(question['respondents'], 'respondent')}")
+            unit = f" ({units[name]})" if name in units else ""
+            click.echo(f"\n{name}{unit}: {counted(question['respondents'], 'respondent')}")
         click.echo(
             f"Design effect {rounded(question['design_effect'], 2)} (of unequal weights alone: "
             f"{rounded(row['kish_design_effect'], 2)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from ldp_budget.reports.estimation import (
 )
 
 from .app import collection_names, open_ledger
+from .design_options import design_options, is_designed, source_and_design, typed_design
 from .estimate import answers_to_count, top_option, twins
 from .inputs import find_collection
 from .output import counted
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.reports.survey_summary import Subject, Summary
+    from ldp_budget.reports.survey_summary import Summary, Weighting
 
 
 @click.command()
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 @click.option("--top", metavar="K", help="Show only the K answers with the largest counts [default: all]")
 @click.option("--independent", is_flag=True, help="Say that each file has other users, as with estimate.")
 @click.option("--mixed", is_flag=True, help="Allow a mix of charged and uncharged reports. The page warns.")
+@design_options
 @click.option("--no-verify", is_flag=True, help="Do not verify the ledger, which takes minutes if it is large.")
 @click.pass_context
 def report(
@@ -70,47 +73,39 @@ def report(
 ) -> None:
     """Write one page about the survey NAME from its report FILES: results, budget, and who guarantees what.
 
-    The page is one file that loads nothing. Without FILES it shows the plan, before the first answer.
+    The page is one file that loads nothing. Without FILES it shows the plan, before the first answer. With --weights,
+    --rake, --strata, --clusters, --by, --table or --population, its estimates are those that estimate makes with them.
 
     \b
     Example:
       ldp-budget report mood mood.reports --invited 500 --out mood.html
     """
     from ldp_budget.reports.summary_page import html_page, markdown_page
-    from ldp_budget.reports.survey_summary import public_columns, summarize
+    from ldp_budget.reports.survey_summary import Subject, public_columns, summarize
 
     if out is None and not markdown:
         raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --markdown.")
     if out is not None:
         _check_free(out, overwrite)
-    charges = {"charged": 0, "uncharged": 0}
-
-    def on_charges(charged: int, uncharged: int) -> None:
-        charges.update(charged=charged, uncharged=uncharged)
-
     collection = find_collection(ctx, name)
-    subject = _subject(
-        collection,
-        files,
-        organisation=organisation,
-        candidates=candidates,
-        most=top_option(top),
-        independent=independent,
-        on_mixed=(lambda charged, uncharged: None) if mixed else None,
-        on_charges=on_charges,
-    )
+    weighting = None
+    if is_designed(ctx):
+        row, weighting, uncharged = _weighted(ctx, collection, files, mixed=mixed)
+    else:
+        row, uncharged = _row(collection, files, candidates, top_option(top), independent=independent, mixed=mixed)
     ledger = None if os.path.isfile(name) else open_ledger(ctx)
     summary = summarize(
-        subject,
+        Subject.of_collection(collection, row, organisation=organisation),
         datetime.now(UTC) if ledger is None else ledger.now(),
         files=[os.path.basename(file) or file for file in files],
         invited=invited,
         refused=refused,
-        uncharged=charges["uncharged"],
+        uncharged=uncharged,
         ledger=ledger,
         verify=not no_verify,
         public=public_columns(files, collection),
         twins=_twin_sentences(files),
+        weighting=weighting,
     )
     _check_invited(invited, summary)
     page = markdown_page(summary) if markdown else html_page(summary)
@@ -152,34 +147,83 @@ def _check_invited(invited: int | None, summary: Summary) -> None:
         )
 
 
-def _subject(collection: Collection, files: Sequence[str], *, organisation: str, **how: Any) -> Subject:
-    """Return the survey with its estimates."""
-    from ldp_budget.reports.survey_summary import Subject
-
-    return Subject.of_collection(collection, _row(collection, files, **how), organisation=organisation)
-
-
 def _row(
-    collection: Collection, files: Sequence[str], *, candidates: str | None, most: int | None, **how: Any
-) -> dict[str, Any] | None:
-    """Return the object of `estimate --json`, with consistent counts of the chosen answers; None without a report."""
+    collection: Collection,
+    files: Sequence[str],
+    candidates: str | None,
+    most: int | None,
+    *,
+    independent: bool,
+    mixed: bool,
+) -> tuple[dict[str, Any] | None, int]:
+    """Return the object of `estimate --json`, with consistent counts of the chosen answers; None without a report.
+
+    The second value is the number of reports that were not charged to their users.
+    """
     if not files:
-        return None
+        return None, 0
+    charges = {"charged": 0, "uncharged": 0}
+
+    def on_charges(charged: int, uncharged: int) -> None:
+        charges.update(charged=charged, uncharged=uncharged)
+
     if collection.survey is not None:
         check_options({"candidates": candidates, "top": most})
         names = None
     else:
         names = None if candidates is None else answers_to_count(collection, candidates)
         check_countable(collection, names, most)
-    result = estimate_if_any(collection, files, names, most=most, **how)
+    result = estimate_if_any(
+        collection,
+        files,
+        names,
+        most=most,
+        independent=independent,
+        on_mixed=(lambda charged, uncharged: None) if mixed else None,
+        on_charges=on_charges,
+    )
     if result is None:
-        return None
+        return None, 0
     if collection.survey is not None:
-        return survey_row(collection, result, consistent=True)
+        return survey_row(collection, result, consistent=True), charges["uncharged"]
     if counts_answers(collection):
         result = made_consistent(result)
     row = estimate_row(collection, result, names=names)
-    return {**row, "answers": chosen_rows(row["answers"], names, most)} if "answers" in row else row
+    if "answers" in row:
+        row["answers"] = chosen_rows(row["answers"], names, most)
+    return row, charges["uncharged"]
+
+
+def _weighted(
+    ctx: click.Context, collection: Collection, files: Sequence[str], *, mixed: bool
+) -> tuple[dict[str, Any] | None, Weighting | None, int]:
+    """Return the object of `estimate --json` with the given design, how it is weighted, and the number of uncharged.
+
+    Without a report, the first two are None. A page has room for groups and a table; `estimate` prints one of them at a time.
+    """
+    from ldp_budget.reports.survey_summary import Weighting
+    from ldp_budget.surveys.survey_estimates import estimate_survey
+
+    source, design = source_and_design(ctx, collection, files, mixed=mixed)
+    if not source.respondents().reports:
+        return None, None, 0
+    row = estimate_survey(source, replace(design, table=None))
+    table = None if design.table is None else estimate_survey(source, replace(design, by=None))
+    weights = design.weights or ""
+    weighting = Weighting(
+        weights if isinstance(weights, str) else tuple(column for column in weights[0] if column != "weight"),
+        () if design.totals is None else tuple(dict.fromkeys(each["variable"] for each in design.totals)),
+        design.strata,
+        design.clusters,
+        design.by,
+        row["weighted"],
+        row["kish_design_effect"],
+        row.get("population"),
+        table,
+        typed_design(ctx, without="table"),
+        typed_design(ctx, without="by"),
+    )
+    return row, weighting, source.charges[False]
 
 
 def _check_free(out: str, overwrite: bool) -> None:

@@ -81,6 +81,7 @@ OPTIONS = (
     "plan_delta",
     "plot",
     "policy",
+    "population",
     "port",
     "proof",
     "proxy",

@@ -54,7 +54,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
                   answer (how many questions each person answers, or "all"),
                   rounds, policy, languages
     [[question]]  name; categories, or lower and upper, or kind = "yes-no";
-                  optional: text, mechanism, epsilon, languages
+                  optional: text, unit, mechanism, epsilon, languages
 
     A survey that no person could ever answer under its policy is refused.
 
@@ -178,7 +178,8 @@ def _print_survey(found: Collection) -> None:
 
 def _answers(question: dict[str, Any]) -> str:
     if "lower" in question:
-        return f"{question['lower']} to {question['upper']}"
+        unit = f" {question['unit']}" if "unit" in question else ""
+        return f"{question['lower']} to {question['upper']}{unit}"
     return ", ".join(question.get("categories", ("yes", "no")))
 
 

@@ -91,8 +91,9 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
     click.echo(f"{counted(respondents, 'respondent')}; {100 * level:.12g} % confidence intervals")
     for question in collection.survey.questions:
         own = row[question.name]
+        unit = f" ({question.unit})" if question.unit else ""
         asked = "all" if own["asked"] == respondents else f"{own['asked']} of {respondents}"
-        click.echo(f"\n{question.name}{f': {question.text}' if question.text else ''} ({asked} answered)")
+        click.echo(f"\n{question.name}{unit}{f': {question.text}' if question.text else ''} ({asked} answered)")
         if not own["asked"]:
             click.echo("No report answers this question")
         elif "answers" in own:

@@ -210,6 +210,11 @@ class MatrixSubstitution(FrequencyMechanism):
         found: NDArray[Any] = self._estimator.spread.min(axis=1)
         return found
 
+    @property
+    def contribution_noise(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        most: NDArray[Any] = self._estimator.spread.max(axis=1)
+        return most, 0 * most
+
     def _contribution(self, report: Any) -> NDArray[Any]:
         found: NDArray[Any] = self._estimator.inverse @ self.support(report)[1]
         return found

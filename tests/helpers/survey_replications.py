@@ -19,12 +19,13 @@ import numpy as np
 from ldp_budget import mechanism
 from ldp_budget.reports.public_attributes import PublicAttributes
 from ldp_budget.surveys.differences import difference
+from ldp_budget.surveys.finite_population import FinitePopulation, Noise
 from ldp_budget.surveys.means import Survey
 from ldp_budget.surveys.moments import PRODUCTS, SQUARES, Moments, MomentsReader
 from ldp_budget.surveys.raking import rake
 from ldp_budget.surveys.strata import Design
 from ldp_budget.surveys.two_way import TwoWayTable, paired
-from ldp_budget.surveys.weights import table_weights
+from ldp_budget.surveys.weights import equal_weights, table_weights
 
 PEOPLE, ANSWERS, QUESTIONS = 100_000, 8, 3
 REGIONS, AGES = ("east", "north", "south", "west"), ("old", "middle", "young")
@@ -183,6 +184,33 @@ def coverage(replications: int, seed: int = 2) -> Coverage:
     )
 
 
+def finite_coverage(replications: int, seed: int = 4) -> tuple[float, float]:
+    """Return the coverage of 95 % intervals where half of each region is asked: with the correction, and without it.
+
+    A population of 2,000 in two regions of 400 and 1,600, of which 200 and 800 are asked, and 4 answers.
+    """
+    rng = np.random.default_rng(seed)
+    region = np.repeat([0, 1], (400, 1600))
+    answers = np.where(region == 0, rng.choice(4, 2000, p=(0.4, 0.3, 0.2, 0.1)), rng.choice(4, 2000))
+    truths = np.bincount(answers, minlength=4) / 2000
+    made = mechanism("grr").calibrate(epsilon=3, domain_size=4)
+    hits = np.zeros((2, replications, 4), bool)
+    for number in range(replications):
+        people = np.concatenate(
+            [rng.choice(np.flatnonzero(region == r), n, replace=False) for r, n in ((0, 200), (1, 800))]
+        )
+        reader = MomentsReader(4)
+        reports = made.randomize(answers[people], rng=int(rng.integers(2**62)))
+        reader.add(made.contributions(reports), PublicAttributes(("region",), (("a",), ("b",)), region[people]))
+        moments = reader.read()
+        for place, population in enumerate((FinitePopulation(2000, Noise(*made.contribution_noise)), None)):
+            survey = Survey(moments, equal_weights(moments), Design(("region",)), made.least_noise, population)
+            low, high = survey.means().interval()
+            hits[place, number] = (low <= truths) & (truths <= high)
+    corrected, plain = hits.mean(axis=(1, 2))
+    return float(corrected), float(plain)
+
+
 def levels(replications: int, seed: int = 3, *, epsilon: float = 1, clusters: bool = False) -> tuple[float, float]:
     """Return how often the test of independence and a test of a difference reject at 5 %, under the null."""
     people, rng = population(alike=True), np.random.default_rng(seed)
@@ -209,4 +237,5 @@ if __name__ == "__main__":
         rates = 100 * getattr(result, kind)
         print(f"{kind}: {rates.mean():.2f} % (least {rates.min():.1f}, most {rates.max():.1f}, of {len(rates)})")
     print(f"width: {result.bound:.3f} of the Fisher bound, {result.split:.3f} of splitting ε")
+    print("coverage where half of the population is asked, corrected and not:", *finite_coverage(given[-1]))
     print("level of the tests of independence and of a difference:", *levels(given[-1]))

@@ -24,6 +24,7 @@
     kind = "number"
     lower = 0
     upper = 14
+    unit = "hours"
 
 Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
 question gets an equal part of the survey's.
@@ -67,6 +68,8 @@ ALL = "all"
 CHOICE, YES_NO, NUMBER = KINDS = ("choice", "yes-no", "number")
 _YES_NO = ("yes", "no")
 _MOST_ROUNDS = 10_000
+_MOST_UNIT = 40
+"""The most characters of a unit."""
 _NANO = Decimal("1e-9")
 _REMEDY = "See: ldp-budget survey add --help"
 
@@ -76,7 +79,7 @@ class SurveyQuestion:
     """A question as people see it, and how it is randomized.
 
     `languages`: for each language tag a mapping of `text` and `categories`. `mechanism` is a name, or `auto`.
-    `epsilon` is None for an equal part of the survey's.
+    `epsilon` is None for an equal part of the survey's. `unit` is that of a number, for tables and reports.
     """
 
     name: str
@@ -88,6 +91,7 @@ class SurveyQuestion:
     mechanism: str = AUTO
     epsilon: Decimal | None = None
     languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    unit: str = ""
 
     def build(self, epsilon: Decimal) -> Mechanism:
         """Return the mechanism of the question at `epsilon`. Raises `InvalidParameter`, `NotSupported` or `UnknownName`."""
@@ -112,6 +116,7 @@ class SurveyQuestion:
             "categories": None if self.categories is None or self.kind == YES_NO else list(self.categories),
             "lower": None if self.lower is None else str(self.lower),
             "upper": None if self.upper is None else str(self.upper),
+            "unit": self.unit,
             "mechanism": None if self.mechanism == AUTO else self.mechanism,
             "epsilon": None if self.epsilon is None else str(self.epsilon),
             "languages": _plain(self.languages),
@@ -307,7 +312,7 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 _SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "languages")
-_QUESTION_KEYS = ("name", "text", "kind", "categories", "lower", "upper", "mechanism", "epsilon", "languages")
+_QUESTION_KEYS = ("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "epsilon", "languages")
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
 
@@ -430,12 +435,16 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     if kind not in KINDS:
         raise table.invalid("kind", f"one of {', '.join(KINDS)}")
     numeric = kind == NUMBER
-    for key in ("categories",) if numeric or kind == YES_NO else ("lower", "upper"):
+    foreign = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
+    for key in foreign if numeric else (*foreign, "unit"):
         if key in table.data:
             raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
     lower, upper = (_end(table, key) if numeric else None for key in ("lower", "upper"))
     if lower is not None and upper is not None and lower >= upper:
         raise table.invalid("upper", f"greater than lower, {lower}", "Exchange the two, or correct one.")
+    unit = table.take("unit", str, default="")
+    if len(unit) > _MOST_UNIT or not unit.isprintable():
+        raise table.invalid("unit", f"a text of at most {_MOST_UNIT} characters on one line, such as hours")
     categories = None if numeric else _YES_NO if kind == YES_NO else _categories(table)
     return SurveyQuestion(
         name,
@@ -447,6 +456,7 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         table.take("mechanism", str, default=AUTO),
         table.epsilon(),
         dict(_languages(table, {"text": str, "categories": list})),
+        unit,
     )
 
 

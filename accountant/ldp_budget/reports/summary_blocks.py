@@ -30,6 +30,13 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """The title of a part of a section."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Facts:
     """Terms, each with its description."""
 
@@ -38,10 +45,11 @@ class Facts:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts with a header."""
+    """A table of texts with a header; `answers` marks one that holds answers, which may be long words."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    answers: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Meter:
     shown: str
 
 
-Block = Note | Facts | Grid | Chart | Meter
+Block = Note | Heading | Facts | Grid | Chart | Meter
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,11 @@ def number(value: float, toward: str = ROUND_HALF_EVEN) -> str:
     if not exact:
         return "0"
     return f"{exact.quantize(Decimal(1).scaleb(min(0, exact.adjusted() - 3)), toward).normalize():,f}"
+
+
+def p_value(value: float) -> str:
+    """Return a p-value with four decimals."""
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def plural(number: float, one: str, many: str = "") -> str:

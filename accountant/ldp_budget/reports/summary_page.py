@@ -13,7 +13,7 @@ from string import Template
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
-from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Meter, Note
+from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Heading, Meter, Note
 from .summary_text import key_figures, sections, warnings
 
 if TYPE_CHECKING:
@@ -59,13 +59,16 @@ def _html_block(block: Block) -> str:
     match block:
         case Note():
             return f'<p class="{"note warning" if block.warning else "note"}">{escape(block.text)}</p>'
+        case Heading():
+            return f"<h3>{escape(block.text)}</h3>"
         case Facts():
             rows = (f"<div><dt>{escape(term)}</dt><dd>{_html_cell(said)}</dd></div>" for term, said in block.rows)
             return f"<dl class=facts>{''.join(rows)}</dl>"
         case Grid():
             head = "".join(f'<th scope="col">{escape(each)}</th>' for each in block.header)
             body = "".join(f"<tr>{_html_cells(block.header, row)}</tr>" for row in block.rows)
-            return f"<table class=grid><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            name = '"grid answers"' if block.answers else "grid"
+            return f"<table class={name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         case Meter():
             bar = f'<rect class="track" width="100%" height="14" rx="3"/><rect class="bar" width="{100 * block.used:.2f}%"'
             return (
@@ -172,6 +175,8 @@ def _markdown_block(block: Block) -> Iterator[str]:
     match block:
         case Note():
             yield f"**{_plain(block.text)}**" if block.warning else _plain(block.text)
+        case Heading():
+            yield f"### {_plain(block.text)}"
         case Facts():
             yield from (f"- **{_plain(term)}:** {_markdown_cell(said)}" for term, said in block.rows)
         case Grid():

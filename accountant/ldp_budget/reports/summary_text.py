@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ..sdk.domain import Categories, Interval
 from .summary_blocks import (
-    Bar,
     Block,
     Cell,
-    Chart,
     Code,
     Contact,
     Facts,
@@ -22,23 +19,22 @@ from .summary_blocks import (
     at_most,
     certainty,
     loss,
-    number,
     percent,
     plural,
     whole,
 )
+from .summary_charts import in_unit, margin_of_fakes, mean_blocks, shares
+from .summary_design import OUTSIDE, group_blocks, how_weighted, population, two_way_section, within_bounds
 from .summary_protection import protection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from ..registry.collections import Collection
-    from .survey_summary import Charges, LedgerState, LimitUse, PolicyUse, Question, Subject, Summary
+    from .survey_summary import Charges, LedgerState, LimitUse, PolicyUse, Question, Subject, Summary, Weighting
 
 
 # -- results -------------------------------------------------------------------------------------------------
-
-_ENDS = (0.05, 0.1, 0.2, 0.25, 0.5, 0.75, 1.0)
 
 
 def _results(question: Question, summary: Summary) -> Section:
@@ -46,28 +42,37 @@ def _results(question: Question, summary: Summary) -> Section:
     row = question.row
     if row is None:
         return Section("result", question.text, tuple(_without_answers(question, summary)))
-    how = (
-        f"The bar is the estimated share among the {whole(row['reports'])} who answered. The line is its"
-        if "answers" in row
-        else "The line is the"
-    )
     asked, people = row.get("asked", row["reports"]), row["reports"]
     of = (
         f"{whole(asked)} of the {whole(people)} who answered were asked this, chosen at random."
         if asked != people
         else f"{plural(people, 'answer')}."
     )
-    blocks: list[Block] = [
-        Note(f"{of} {how} 95 % confidence interval, which includes the noise that protects the answers.")
-    ]
+    blocks: list[Block] = [Note(f"{of} {_how(row, summary.weighting)}")]
     if "answers" in row:
-        blocks.append(_shares(question.text, row["answers"]))
+        inside, moved = within_bounds(row["answers"]) if summary.weighting else (row["answers"], False)
+        blocks.append(shares(question.text, inside))
+        blocks += [OUTSIDE] if moved else []
         if row["answers"] and all(each["share_high"] - each["share_low"] >= 0.5 for each in row["answers"]):
             blocks.append(Note("Too few answers: every interval is wider than half of all answers.", True))
-        blocks += _margin_of_fakes(row)
+        blocks += margin_of_fakes(row)
     else:
-        blocks += _mean(question, row)
+        blocks += mean_blocks(question, row)
+    if summary.weighting is not None:
+        blocks += group_blocks(question, row, summary.weighting.by)
     return Section("result", question.text, tuple(blocks))
+
+
+def _how(row: Mapping[str, Any], weighting: Weighting | None) -> str:
+    """Return what the bars and the lines are."""
+    interval = "95 % confidence interval, which includes"
+    if weighting is None:
+        bar = f"The bar is the estimated share among the {whole(row['reports'])} who answered. The line is its"
+        return f"{bar if 'answers' in row else 'The line is the'} {interval} the noise that protects the answers."
+    return (
+        f"The estimates are for {population(weighting)}. The line is the {interval} the chance of the sample and the noise "
+        "that protects the answers."
+    )
 
 
 def _without_answers(question: Question, summary: Summary) -> Iterator[Block]:
@@ -77,69 +82,6 @@ def _without_answers(question: Question, summary: Summary) -> Iterator[Block]:
         yield Note("No person answered: the report files hold no report.", True)
     else:
         yield Note("There are no answers yet. When they arrive, this page shows the share of each answer.")
-
-
-def _shares(label: str, answers: Sequence[Mapping[str, Any]]) -> Chart:
-    bars = tuple(
-        Bar(
-            each["answer"],
-            min(1.0, max(0.0, each["share"])),
-            max(0.0, each["share_low"]),
-            min(1.0, each["share_high"]),
-            percent(each["share"]),
-            f"{percent(max(0.0, each['share_low']))} to {percent(min(1.0, each['share_high']))}",
-            whole(each["count"]),
-        )
-        for each in answers
-    )
-    return _axis(label, ("Answer", "Share", "95 % confidence interval", "People"), bars)
-
-
-def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...]) -> Chart:
-    """Return bars of shares with an axis from 0 to a round end."""
-    longest = max((bar.value if bar.high is None else bar.high for bar in bars), default=1.0)
-    most = next((end for end in _ENDS if end >= longest), 1.0)
-    marks = tuple((part * most / 2, f"{100 * part * most / 2:g} %") for part in range(3))
-    return Chart(label, columns, bars, 0.0, most, marks)
-
-
-def _mean(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
-    low, high = row["low"], row["high"]
-    least, most = (*getattr(question.collection.mechanism.domain, "ends", ()), low, high)[:2]
-    shown = f"{number(low)} to {number(high)}"
-    bar = Bar("Mean", row["mean"], max(low, least), min(high, most), number(row["mean"]), shown)
-    marks = tuple((least + part * (most - least) / 2, number(least + part * (most - least) / 2)) for part in range(3))
-    yield Chart(question.text, ("Figure", "Estimate", "95 % confidence interval"), (bar,), least, most, marks)
-    if row.get("max_bias"):
-        yield Note(f"The method may shift the mean by up to {number(row['max_bias'])}; the interval excludes that.")
-    if "bins" in row:
-        bars = tuple(
-            Bar(
-                f"{number(each['low'])} to {number(each['high'])}",
-                each["share"],
-                None,
-                None,
-                percent(each["share"]),
-                "",
-            )
-            for each in row["bins"]
-        )
-        yield _axis(f"{question.text}: distribution", ("From, to", "Share"), bars)
-
-
-def _margin_of_fakes(row: Mapping[str, Any]) -> Iterator[Note]:
-    """Yield how far forged reports can move a count: no proof of identity is in a report."""
-    margins = [each["fake_margin"] for each in row["answers"] if "fake_margin" in each]
-    if not margins:
-        return
-    most = max(max(abs(margin["most"]), abs(margin["least"])) for margin in margins)
-    forged = max(1, math.ceil(row["reports"] / 100))
-    points = percent(forged * most / row["reports"], "up").removesuffix(" %")
-    yield Note(
-        f"Margin against fake reports: one forged report moves an estimated number by at most "
-        f"{math.ceil(10 * most - 1e-9) / 10:.1f} people. If 1 % of the reports ({whole(forged)}) were forged, a share "
-        f"could be wrong by up to {points} percentage points. The intervals do not include this."
-    )
 
 
 _MOST_OPTIONS = 50
@@ -175,6 +117,7 @@ def _question_rows(at: int, question: Question, of: int) -> Iterator[tuple[str, 
     yield _numbered("Question", at, of), question.text
     options = _options(question.collection)
     if options:
+        options += in_unit(question)
         yield _numbered("Answers to question", at, of) if of > 1 else "Possible answers", options
 
 
@@ -215,7 +158,9 @@ def _participation(summary: Summary) -> Section:
                     True,
                 )
             )
-    rows.append(("Described by the estimates", "the people who answered; no weights to a population are applied"))
+    weighting = summary.weighting
+    described = "the people who answered; no weights to a population are applied"
+    rows.append(("Described by the estimates", described if weighting is None else population(weighting)))
     return Section("participation", "Who answered", (Facts(tuple(rows)), *blocks))
 
 
@@ -306,7 +251,7 @@ def _meters(charges: Charges) -> Iterator[Meter]:
 
 
 def _promises(summary: Summary) -> Section:
-    subject = summary.subject
+    subject, weighting = summary.subject, summary.weighting
     name, organization = subject.charged_as, subject.organisation or "The organization"
     verify = Code("ldp-budget ledger verify --expect HEAD")
     rows: tuple[tuple[Cell, ...], ...] = (
@@ -322,6 +267,11 @@ def _promises(summary: Summary) -> Section:
         ("No account is charged beyond its limits.", "The ledger", Code("ldp-budget ledger verify")),
         ("No charge was removed or changed later.", "The ledger's hash chain, and all who noted its head", verify),
         ("The estimates follow from the reports.", organization, Code(f"ldp-budget estimate {name} FILES")),
+        *(
+            (("The weights and totals describe the population.", organization, "Compare them with their source"),)
+            if weighting is not None and (weighting.weights or weighting.totals)
+            else ()
+        ),
         ("Each respondent is a real person with one account.", organization, "Not by mathematics: ask who invites"),
     )
     return Section("promises", "Who guarantees what", (Grid(("Promise", "Kept by", "How to check"), rows),))
@@ -341,6 +291,11 @@ def _record(summary: Summary) -> Section:
             blocks.append(
                 Note("The ledger failed its verification. Do not rely on the limits and totals above.", True)
             )
+    weighting, estimate = summary.weighting, f"ldp-budget estimate {summary.subject.charged_as} FILES"
+    if weighting is not None:
+        rows.append(("Results estimated with", Code(estimate + weighting.options)))
+        if weighting.table is not None:
+            rows.append(("Two-way table estimated with", Code(estimate + weighting.table_options)))
     rows += [
         ("Report files", ", ".join(summary.files) or "none"),
         ("Made", f"{summary.made_at:%Y-%m-%d %H:%M} UTC, with ldp-budget {version('ldp-budget')}"),
@@ -362,8 +317,11 @@ def _entries(ledger: LedgerState) -> str:
 
 def sections(summary: Summary) -> list[Section]:
     """Return the parts of the page, in order: the results first."""
+    weighting = summary.weighting
+    design = [] if weighting is None else [*two_way_section(summary, weighting), how_weighted(summary, weighting)]
     return [
         *(_results(each, summary) for each in summary.subject.questions),
+        *design,
         _asked(summary),
         _participation(summary),
         _budget(summary),

@@ -35,12 +35,13 @@ _UNIT = 10**EPSILON_DIGITS
 class Question:
     """A question as it was asked, the collection that randomizes its answers, and its row of `estimate --json`.
 
-    `row` is None if there are no answers yet.
+    `row` is None if there are no answers yet. `unit` is the unit of answers that are numbers.
     """
 
     text: str
     collection: Collection
     row: Mapping[str, Any] | None
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ class Subject:
                 survey.title or survey.name,
                 collection.mechanism.guarantee,
                 tuple(
-                    Question(each.text or each.name, collection.question(each.name), _own_row(row, each.name))
+                    Question(
+                        each.text or each.name, collection.question(each.name), _own_row(row, each.name), each.unit
+                    )
                     for each in survey.questions
                 ),
                 organisation or survey.organisation,
@@ -195,6 +198,29 @@ def _is_report_file(path: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Weighting:
+    """The design of weighted estimates, as the page explains it.
+
+    `weights` is a public column, or the columns of a table of weights; empty for equal weights. `totals` are the
+    variables with known totals. `people` is the sum of the weights, if they sum to the population, and `population` the
+    size of a finite population correction. `kish` is the design effect of unequal weights alone. `options` are those with
+    which `estimate` gives the results, and `table_options` those with which it gives the two-way table.
+    """
+
+    weights: str | tuple[str, ...]
+    totals: tuple[str, ...]
+    strata: tuple[str, ...]
+    clusters: str | None
+    by: str | None
+    people: float | None
+    kish: float
+    population: float | None = None
+    table: Mapping[str, Any] | None = None
+    options: str = ""
+    table_options: str = ""
+
+
+@dataclass(frozen=True)
 class Summary:
     """All facts of one page. `charges` and `ledger` are None without a ledger."""
 
@@ -211,6 +237,8 @@ class Summary:
     public: PublicColumns | None = None
     twins: tuple[str, ...] = ()
     """A sentence for each pair of files with the same content."""
+    weighting: Weighting | None = None
+    """The design, if the estimates are weighted."""
 
 
 def summarize(
@@ -225,6 +253,7 @@ def summarize(
     verify: bool = True,
     public: PublicColumns | None = None,
     twins: Sequence[str] = (),
+    weighting: Weighting | None = None,
 ) -> Summary:
     """Return the facts of a survey, from its estimates and the ledger.
 
@@ -243,6 +272,7 @@ def summarize(
         ledger=None if ledger is None else _state_of(ledger, verify),
         public=public,
         twins=tuple(twins),
+        weighting=weighting,
     )
 
 

@@ -166,6 +166,14 @@ class FrequencyMechanism(Mechanism):
         least: NDArray[np.float64] = np.minimum(law.at_zero, law.at_one) * np.ones(self.answers)
         return least
 
+    @property
+    def contribution_noise(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(at_zero, slope), each (d,): randomization gives a contribution the variance at_zero + slope·1{answer}, or less."""
+        import numpy as np
+
+        law, ones = self._law, np.ones(self.answers)
+        return law.at_zero * ones, (law.at_one - law.at_zero) * ones
+
     def _contribution(self, report: Any) -> NDArray[np.float64]:
         """Return the contribution of one report, an array (d,)."""
         return self._law.counts(self.support(report)[1], 1)

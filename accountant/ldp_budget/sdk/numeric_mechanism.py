@@ -295,6 +295,14 @@ class NumericMechanism(Mechanism):
         self.aggregate(reports)
         return np.asarray(reports, dtype=np.float64)[:, np.newaxis]
 
+    @property
+    def contribution_noise(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(most, 0), each (1,): the largest variance of a report around its user's value, over the critical inputs."""
+        import numpy as np
+
+        errors = (self.error_at(value) for value in self.critical_inputs())
+        return np.array([max(mse - bias**2 for bias, mse in errors)]), np.zeros(1)
+
     def report_bins(self, reports: Any) -> tuple[NDArray[np.int64], int]:
         """Return the bin of each report, (n,), and the number of bins in which `distribution` needs the reports.
 

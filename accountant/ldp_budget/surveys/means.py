@@ -23,6 +23,7 @@ from .strata import Design, Influence
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .finite_population import FinitePopulation
     from .moments import Moments
     from .weights import Weights
 
@@ -40,12 +41,14 @@ class Survey:
         design: the strata and clusters.
         least_noise: the least variance of a contribution that randomization alone gives, (d,); see
             `FrequencyMechanism.least_noise`. No variance is estimated to be less. None if it is unknown.
+        population: the finite population of the sample; None for a sample drawn with replacement.
     """
 
     moments: Moments
     weights: Weights
     design: Design = field(default_factory=Design)
     least_noise: Floats | None = None
+    population: FinitePopulation | None = None
 
     def where(self, column: str, value: str) -> Cells:
         """Return the cells of a group: True where the public column has the value.
@@ -74,7 +77,10 @@ class Survey:
 
     def variance(self, influence: Influence) -> Floats:
         """Return the variance of estimates with these influences, (d,). Raises as `Design.variance`."""
-        found = np.maximum(self.design.variance(self.moments, influence), 0.0)
+        if self.population is None:
+            found = np.maximum(self.design.variance(self.moments, influence), 0.0)
+        else:
+            found = self.population.variance(self.moments, self.weights, self.design, influence)
         if self.least_noise is None:
             return found
         return np.maximum(found, self.least_noise * float(influence.scale**2 @ self.moments.counts))

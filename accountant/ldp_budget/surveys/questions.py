@@ -16,6 +16,7 @@ from ..errors import NotSupported, UnknownName
 from ..sdk.domain import Categories, Interval
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.numeric_mechanism import NumericMechanism
+from .finite_population import Noise
 from .moments import EXCLUSIVE, PRODUCTS, MomentsReader
 from .quantiles import indicators
 from .two_way import paired
@@ -63,6 +64,12 @@ class AskedQuestion:
     def least_noise(self) -> Any:
         """The least variance of a contribution that randomization alone gives, (d,); None if it is unknown."""
         return self.mechanism.least_noise if isinstance(self.mechanism, FrequencyMechanism) else None
+
+    @property
+    def noise(self) -> Noise:
+        """The variance that randomization gives to a contribution, in its unit."""
+        at_zero, slope = self.mechanism.contribution_noise
+        return Noise(at_zero / self.unit[1] ** 2, slope / self.unit[1] ** 2)
 
     @property
     def has_quantiles(self) -> bool:

@@ -3,9 +3,8 @@
 The variance is that of a stratified sample of clusters, drawn with replacement, of a linearized estimate (Taylor
 series). Each respondent contributes an influence to the estimate; the variance is estimated from how much the summed
 influences of the clusters of one stratum differ. The influences are linear in the contributions of the reports, so
-they hold the noise of the randomization as well as the chance of the sample: one interval covers both. There is no
-finite population correction: it would lower the noise as well, which no larger sample of the population removes. So
-where much of the population is asked, the intervals are wider than needed.
+they hold the noise of the randomization as well as the chance of the sample: one interval covers both. With replacement
+there is no finite population correction; `finite_population` adds it for the chance of the sample alone.
 """
 
 from __future__ import annotations
@@ -100,9 +99,14 @@ class Design:
             InvalidParameter: a column is not public; or a stratum has a single respondent or cluster, from which no
                 variance can be estimated.
         """
+        found: Floats = self.variances(moments, influence).sum(axis=0)
+        return found
+
+    def variances(self, moments: Moments, influence: Influence) -> Floats:
+        """Return the part of each stratum in the variance of each estimate, (H, d). Raises as `variance`."""
         units = self._units(moments, influence)
         number = units.number[:, None]
-        found: Floats = (number / (number - 1) * (units.squares - units.sums**2 / number)).sum(axis=0)
+        found: Floats = number / (number - 1) * (units.squares - units.sums**2 / number)
         return found
 
     def freedom(self, moments: Moments, cells: NDArray[np.bool_] | None = None) -> int:

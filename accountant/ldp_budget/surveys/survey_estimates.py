@@ -15,6 +15,7 @@ from ..reports.report_file import check_mixed, open_reports
 from ..reports.tables import shown_place
 from ..sdk.numeric_mechanism import NumericMechanism
 from .differences import Difference, groups, pairs
+from .finite_population import FinitePopulation, Noise, paired_noise
 from .means import MeansEstimate, Survey
 from .moments import SQUARES, Moments, moments_of_counts
 from .quantiles import quantiles
@@ -49,6 +50,7 @@ class DesignOptions:
         clusters: the public column of the clusters.
         by: the public column of the groups to estimate and to compare.
         table: the names of the two questions of a two-way table.
+        population: the number of people from whom the respondents were drawn, for a finite population correction.
     """
 
     weights: str | Sequence[Mapping[str, str]] | None = None
@@ -57,6 +59,7 @@ class DesignOptions:
     clusters: str | None = None
     by: str | None = None
     table: tuple[str, str] | None = None
+    population: float | None = None
 
 
 @dataclass
@@ -128,6 +131,7 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
     everyone = source.respondents()
     if not everyone.reports:
         raise NotSupported("there are no reports to estimate from")
+    _check_population(everyone, options, bool(source.rounds))
     weights = weights_for(everyone, options, bool(source.rounds))
     smallest = int(everyone.counts.min())
     row: Row = {
@@ -137,6 +141,8 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
         "weighted": weights.total(everyone) if weights.known else None,
         "public": {"columns": list(everyone.columns), "combinations": len(everyone.cells), "smallest": smallest},
     }
+    if options.population is not None:
+        row["population"] = options.population
     reader = _Reader(source, options, everyone, weights, level)
     if options.table is not None:
         return row | reader.table(*options.table)
@@ -146,6 +152,19 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
         return row | found[asked[0].name]
     effects = [each["design_effect"] for each in found.values()]
     return row | {"design_effect": float(np.mean(effects))} | found
+
+
+def _check_population(everyone: Moments, options: DesignOptions, rounds: bool) -> None:
+    if options.population is None:
+        return
+    if options.clusters is not None or rounds:
+        hint = "Leave --population out: the intervals are then wider, on the safe side."
+        raise InvalidParameter(
+            "population", "without --clusters and --by-round", f"{options.population:.12g}", hint=hint
+        )
+    if not options.population >= everyone.reports:
+        expected = f"at least the number of respondents, {everyone.reports}"
+        raise InvalidParameter("population", expected, f"{options.population:.12g}")
 
 
 def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weights:
@@ -171,10 +190,12 @@ class _Reader:
     weights: Weights
     level: float
 
-    def survey(self, moments: Moments, least_noise: Any = None) -> Survey:
+    def survey(self, moments: Moments, least_noise: Any = None, noise: Noise | None = None) -> Survey:
         rounds = bool(self.source.rounds)
         design = Design(((ROUND,) if rounds else ()) + self.options.strata, self.options.clusters)
-        return Survey(moments, weights_for(moments, self.options, rounds), design, least_noise)
+        people = self.options.population
+        population = None if people is None or noise is None else FinitePopulation(people, noise)
+        return Survey(moments, weights_for(moments, self.options, rounds), design, least_noise, population)
 
     @property
     def _by(self) -> str | None:
@@ -183,7 +204,7 @@ class _Reader:
     def question(self, asked: AskedQuestion) -> Row:
         """Return the estimates of a question, its groups, and their differences."""
         moments = read_moments(self.source.survey, asked, self.source.blocks(), SQUARES)
-        survey, bins = self.survey(moments, asked.least_noise), self._bins(asked)
+        survey, bins = self.survey(moments, asked.least_noise, self._noise(asked)), self._bins(asked)
         means = survey.means()
         number = {"respondents": moments.reports} | ({} if asked.place is None else {"asked": moments.reports})
         row: Row = {**number, "design_effect": means.design_effect}
@@ -201,6 +222,13 @@ class _Reader:
             each for first, second, gap in pairs(survey, found) for each in self._gaps(asked, first, second, gap)
         ]
         return row
+
+    def _noise(self, *asked: AskedQuestion) -> Noise | None:
+        """Return the noise of a question, or of a two-way table of two; None without a finite population correction."""
+        if self.options.population is None:
+            return None
+        found = [each.noise for each in asked]
+        return found[0] if len(found) == 1 else paired_noise(*found)
 
     def _scale(self, survey: Survey) -> float:
         """Return the factor from the weights of those who answered a question to those of all respondents."""
@@ -271,7 +299,7 @@ class _Reader:
         moments = read_table(self.source.survey, one, two, self.source.blocks())
         assert one.answers is not None
         assert two.answers is not None
-        table = TwoWayTable(self.survey(moments), len(one.answers))
+        table = TwoWayTable(self.survey(moments, noise=self._noise(one, two)), len(one.answers))
         means, test = table.means(), table.independence()
         shares = share_rows(means, self.level)
         margins, cells = shares[: len(one.answers) + len(two.answers)], shares[len(one.answers) + len(two.answers) :]

@@ -13,11 +13,38 @@ from command_line import CommandLine
 
 SIZES = [(1280, "light"), (390, "dark"), (390, "light"), (1280, "dark")]
 LONG = "Verantwortungsbewusstseinsbefragung" * 3
+REGION = LONG[:64]
+SURVEY = f"""
+[survey]
+name = "health"
+title = "Health <b>"
+epsilon = 8
+policy = "wide"
+[[question]]
+name = "smokes"
+text = "Do you smoke?"
+categories = ["never", "some", "{LONG}", "a", "b", "c"]
+[[question]]
+name = "sport"
+text = "Do you exercise, {LONG}?"
+categories = ["yes", "no", "{LONG}"]
+[[question]]
+name = "trips"
+text = "How do you travel?"
+categories = ["bus", "train", "bicycle", "car", "foot", "ship"]
+[[question]]
+name = "work"
+text = "How much do you work?"
+kind = "number"
+lower = 0
+upper = 60
+unit = "hours a week, {LONG[:20]}"
+"""
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The pages of a survey with answers, of one with long words, of numbers, and of one without answers."""
+    """The pages of a survey with answers, of one with long words, of numbers, of one without answers, and weighted ones."""
     folder = tmp_path_factory.mktemp("pages")
     command = CommandLine(folder / "budget.db")
     command("policy", "set", "default", "--limit", "lifetime=4", "--limit", "day=2")
@@ -39,12 +66,34 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         command("report", name, out, "--out", made[-1], *more)
     made.append(folder / "none.html")
     command("report", "mood", "--out", made[-1])
+    made += weighted(command, folder)
     return made
+
+
+def weighted(command: CommandLine, folder: Path) -> list[Path]:
+    """The pages of a weighted survey by group, with a two-way table side by side, and with one that is a list."""
+    (folder / "health.toml").write_text(SURVEY)
+    (folder / "totals.csv").write_text(f"variable,value,total\nregion,{REGION},700\nregion,<south>,1300\n")
+    rows = "".join(
+        f"w{at},{REGION if at % 2 else '<south>'},{('never', LONG, 'a')[at % 3]},{('yes', 'no')[at // 3 % 2]},"
+        f"{('bus', 'ship')[at // 6 % 2]},{at % 61}\n"
+        for at in range(300)
+    )
+    (folder / "health.csv").write_text(f"user,region,smokes,sport,trips,work\n{rows}")
+    command("policy", "set", "wide", "--limit", "lifetime=8")
+    command("survey", "add", folder / "health.toml")
+    out, public = folder / "health.reports", ("--user-column", "user", "--public", "region")
+    command("randomize", "health", folder / "health.csv", *public, "--out", out)
+    pages = [folder / "weighted.html", folder / "table.html"]
+    rake = ("--rake", folder / "totals.csv", "--by", "region", "--population", "2000", "--table", "smokes,sport")
+    command("report", "health", out, *rake, "--out", pages[0])
+    command("report", "health", out, "--strata", "region", "--table", "smokes,trips", "--out", pages[1])
+    return pages
 
 
 def test_report_in_browser_fits_the_screen_and_has_no_violation(browser: Any, pages: list[Path], axe: str) -> None:
     for path in pages:
-        for width, scheme in SIZES:
+        for width, scheme in SIZES[:2] if path.stem in ("weighted", "table") else SIZES:
             context = browser.new_context(
                 viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True
             )

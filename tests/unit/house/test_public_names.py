@@ -210,6 +210,8 @@ ldp_budget.reports.public_attributes
 ldp_budget.reports.receipted_release
 ldp_budget.reports.report_file
 ldp_budget.reports.summary_blocks
+ldp_budget.reports.summary_charts
+ldp_budget.reports.summary_design
 ldp_budget.reports.summary_page
 ldp_budget.reports.summary_protection
 ldp_budget.reports.summary_text
@@ -237,6 +239,7 @@ ldp_budget.sdk.questionnaire_estimates
 ldp_budget.sdk.subsampled_estimates
 ldp_budget.surveys
 ldp_budget.surveys.differences
+ldp_budget.surveys.finite_population
 ldp_budget.surveys.means
 ldp_budget.surveys.moments
 ldp_budget.surveys.quantiles

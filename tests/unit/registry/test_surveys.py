@@ -133,6 +133,9 @@ def test_epsilons_of_questions_add_up_to_at_most_the_survey() -> None:
         ('kind = "yes-no"', 'kind = "maybe"', r"\[\[question\]\] 2 kind must be one of choice, yes-no, number"),
         ('kind = "yes-no"', 'kind = "yes-no"\ncategories = ["a", "b"]', r"categories must be left out .*kind yes-no"),
         ('kind = "yes-no"', "", r"\[\[question\]\] 2 categories is missing|got None"),
+        ("upper = 14.5", "upper = 14.5\nunit = 3", r"\[\[question\]\] 3 unit must be a text in quotes: got 3"),
+        ("upper = 14.5", f'upper = 14.5\nunit = "{"h" * 41}"', r"3 unit must be a text of at most 40 characters"),
+        ('kind = "yes-no"', 'kind = "yes-no"\nunit = "h"', r"unit must be left out of a question of kind yes-no"),
         ('["good", "fair", "bad"]', '["good"]', r"\[\[question\]\] 1 categories must be .*two.*got \['good'\]"),
         ('["good", "fair", "bad"]', '["a", "b", "a"]', r"categories must be .*'a' twice. Remove one"),
         ('["good", "fair", "bad"]', '["good", "fair"]', r"languages.*2 answers|languages.*3 answers"),
@@ -170,6 +173,15 @@ def test_best_mechanism_has_the_smallest_error_of_those_that_fit() -> None:
     number = best_mechanism(None, Decimal(0), Decimal(100), Decimal(1))
     assert number.mean_error(1) < 100 * 2**0.5  # type: ignore[attr-defined]
     assert not number.repeats
+
+
+def test_unit_of_a_number_reads_back_and_is_part_of_the_definition(tmp_path: Path) -> None:
+    plain, survey = survey_of(tmp_path), survey_of(tmp_path, f'{TEXT}unit = "hours"\n')
+    assert [each.unit for each in survey.questions] == ["", "", "hours"]
+    assert Survey.from_json(survey.to_json()) == survey
+    assert survey.fingerprint != plain.fingerprint
+    assert survey.questionnaire().fingerprint == plain.questionnaire().fingerprint
+    assert not any("unit" in question for question in plain.to_json()["questions"])
 
 
 # -- the collection -----------------------------------------------------------------------------------------------------

@@ -48,6 +48,32 @@ def test_contributions_of_any_oracle_are_unbiased_for_each_answer(name: str) -> 
     assert np.all(np.abs(gap) < 4.5 * z.std(axis=0) / 4000**0.5 + 0.02 * (name in ("cms", "hcms")))
 
 
+@pytest.mark.parametrize("name", [name for name in CATEGORIES if name not in ("cms", "hcms")])
+def test_contribution_noise_of_any_oracle_is_the_variance_of_its_reports(name: str) -> None:
+    made = mechanism(name).calibrate(**CATEGORIES[name])
+    at_zero, slope = made.contribution_noise
+    z = made.contributions(made.randomize(np.full(20_000, 1), rng=6))
+    assert z.var(axis=0) == pytest.approx(at_zero + slope * (np.arange(made.answers) == 1), rel=0.06)
+
+
+def test_contribution_noise_of_a_matrix_is_an_upper_bound() -> None:
+    made = mechanism("matrix-substitution")(matrix=[["0.6", "0.2"], ["0.4", "0.8"]])
+    at_zero, slope = made.contribution_noise
+    each = [made.contributions(made.randomize(np.full(20_000, answer), rng=7)).var(axis=0) for answer in (0, 1)]
+    assert not slope.any()
+    assert at_zero == pytest.approx(np.max(each, axis=0), rel=0.06)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_contribution_noise_of_a_number_is_at_least_the_variance_of_its_reports(name: str) -> None:
+    target = {"epsilon": 2, "lower": 10, "upper": 20} | ({"delta": "1e-6"} if name == "gaussian" else {})
+    made = mechanism(name).calibrate(**target)
+    each = [
+        made.contributions(made.randomize(np.full(20_000, value), rng=8)).var() for value in (10.0, 12.5, 15.0, 20.0)
+    ]
+    assert made.contribution_noise[0][0] == pytest.approx(max(each), rel=0.06)
+
+
 def test_contributions_of_a_matrix_sum_to_its_estimate() -> None:
     made = mechanism("matrix-substitution")(
         matrix=[["0.6", "0.2", "0.2"], ["0.2", "0.5", "0.3"], ["0.2", "0.3", "0.5"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from survey_replications import Coverage, coverage, levels
+from survey_replications import Coverage, coverage, finite_coverage, levels
 
 
 def _rates(found: Coverage) -> list[float]:
@@ -31,6 +31,13 @@ def test_intervals_of_a_thousand_replications_cover_94_to_96_percent() -> None:
     assert min(float(each.min()) for each in found[:3]) >= 0.92
     assert found.bound <= 1.10
     assert found.split <= 0.45
+
+
+@pytest.mark.exhaustive
+def test_corrected_intervals_of_two_thousand_replications_cover_94_to_96_percent_at_half_of_a_population() -> None:
+    corrected, plain = finite_coverage(2000)
+    assert 0.94 <= corrected <= 0.96
+    assert plain > 0.97
 
 
 @pytest.mark.exhaustive

@@ -1,0 +1,215 @@
+"""`ldp-budget report` with the options of a design: its estimates are those of `estimate` with the same options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from command_line import CommandLine
+
+TOML = """
+[survey]
+name = "health"
+title = "Health"
+epsilon = 8
+answer = 2
+
+[[question]]
+name = "smokes"
+text = "Do you <smoke>?"
+categories = ["never", "some", "daily <b>"]
+
+[[question]]
+name = "sport"
+text = "Do you exercise?"
+kind = "yes-no"
+
+[[question]]
+name = "work"
+text = "How much do you work?"
+kind = "number"
+lower = 0
+upper = 60
+unit = "hours <i>"
+"""
+TOTALS = "variable,value,total\nregion,<north>,3000\nregion,south,7000\n"
+
+
+def health(command: CommandLine) -> None:
+    """A survey of 400 people in two regions, of whom each answers two of three questions."""
+    folder = Path(command.ledger).parent
+    (folder / "health.toml").write_text(TOML)
+    (folder / "totals.csv").write_text(TOTALS)
+    (folder / "weights.csv").write_text("region,weight\n<north>,15\nsouth,35\n")
+    rows = "".join(
+        f"u{at},{'<north>' if at % 2 else 'south'},{1 + at % 3},{('never', 'some', 'daily <b>')[at % 3]},"
+        f"{'yes' if at % 5 else 'no'},{20 + at % 25}\n"
+        for at in range(400)
+    )
+    (folder / "rows.csv").write_text(f"user,region,w,smokes,sport,work\n{rows}")
+    command("policy", "set", "default", "--limit", "lifetime=8")
+    command("survey", "add", folder / "health.toml")
+    public = ("--public", "region", "--public", "w")
+    words = ("--user-column", "user", *public, "--spend", "--out", folder / "r")
+    command("randomize", "health", folder / "rows.csv", *words)
+
+
+@pytest.fixture
+def survey_line(command: CommandLine, begun: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    begun(health, command)
+    monkeypatch.chdir(Path(command.ledger).parent)
+    return command
+
+
+RAKED = ("--rake", "totals.csv", "--strata", "region")
+
+
+def pages(command: CommandLine, *options: str) -> tuple[str, str]:
+    """The page as HTML, and as Markdown without the marks before special characters."""
+    command("report", "health", "r", *options, "--no-verify", "--out", "page.html", "--overwrite")
+    text = command("report", "health", "r", *options, "--no-verify", "--markdown").stdout
+    return Path("page.html").read_text(encoding="utf-8"), re.sub(r"\\(.)", r"\1", text)
+
+
+def shown(share: float) -> str:
+    """A share as the page rounds it; ends of intervals are within 0 and 100 %."""
+    return f"{100 * min(1.0, max(0.0, share)):.1f} %"
+
+
+def inside(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with a share within 0 and 1: the page moves the others, and the draw decides which they are."""
+    return [row for row in rows if 0 <= row["share"] <= 1]
+
+
+def test_report_with_weights_shows_the_estimates_of_estimate(survey_line: CommandLine) -> None:
+    for options in (RAKED, ("--weights", "weights.csv"), ("--weights", "w", "--clusters", "region")):
+        found = survey_line.json("estimate", "health", "r", *options)
+        html, text = pages(survey_line, *options)
+        for question in ("smokes", "sport"):
+            for row in inside(found[question]["answers"]):
+                ends = f"{shown(row['share_low'])} to {shown(row['share_high'])}"
+                assert f"| {row['answer']} | {shown(row['share'])} | {ends} |" in text
+                assert f">{shown(row['share'])}</td>" in html
+                assert f">{ends}</td>" in html
+
+
+def test_report_with_weights_explains_them_with_the_effective_sample_size(survey_line: CommandLine) -> None:
+    found = survey_line.json("estimate", "health", "r", *RAKED)
+    html, text = pages(survey_line, *RAKED)
+    for page in (unescape(html), text):
+        assert "agree with the known totals of the population: region." in page
+        assert "The sample was drawn separately in each stratum: region." in page
+        assert "The results describe the population of 10,000 people." in page
+        assert "no weights to a population are applied" not in page
+        assert "ldp-budget estimate health FILES --rake totals.csv --strata region" in page
+        assert "Each report also carries the public columns region, w, without any noise." in page
+    work = found["work"]
+    effect = work["design_effect"]
+    assert f"| How much do you work? | {work['asked']} | {effect:.2f} | {int(work['asked'] / effect)} |" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--weights", "w"), "the weight of its respondent, from the public column w."),
+        (("--weights", "weights.csv"), "the weight of its respondent, from a table by region."),
+        (("--strata", "region"), "All answers have the same weight."),
+        (("--clusters", "w"), "The sample was drawn in whole clusters: w."),
+    ],
+)
+def test_report_says_where_the_weights_are_from(
+    survey_line: CommandLine, options: tuple[str, ...], said: str
+) -> None:
+    assert all(said in page for page in pages(survey_line, *options))
+
+
+def test_report_by_group_shows_each_group_and_the_differences(survey_line: CommandLine) -> None:
+    found = survey_line.json("estimate", "health", "r", *RAKED, "--by", "region")
+    html, text = pages(survey_line, *RAKED, "--by", "region")
+    for group in found["smokes"]["groups"]:
+        assert f"### region: {group['group']} ({group['respondents']} answers)" in text
+        assert all(f"| {row['answer']} | {shown(row['share'])} |" in text for row in inside(group["answers"]))
+    for gap in found["smokes"]["differences"]:
+        p = "< 0.0001" if gap["p_value"] < 0.0001 else f"{gap['p_value']:.4f}"
+        assert re.search(rf"Difference between <north> and south \| {gap['answer']} \| .* \| {p} \|", text)
+    for page in (unescape(html), text):
+        assert "(Student's t-test). 3 p-values here, not corrected for their number" in page
+        assert "There is 1 such test for this question." in page
+    assert "<north>" not in html
+    assert "<b>" not in re.sub(r"</span> <b>ε", "", html)
+
+
+def test_report_of_a_table_shows_cells_margins_and_the_test(survey_line: CommandLine) -> None:
+    found = survey_line.json("estimate", "health", "r", *RAKED, "--table", "smokes,sport")
+    html, text = pages(survey_line, *RAKED, "--by", "region", "--table", "smokes,sport")
+    for cell in inside([*found["cells"], *found["margins"]]):
+        said = f"{shown(cell['share'])} ({shown(cell['low'])[:-2]} to {shown(cell['high'])[:-2]})"
+        assert f" {said} |" in text
+        assert f">{said}</td>" in html
+    assert "- **Rows:** Do you <smoke>?" in text
+    assert "- **Columns:** Do you exercise?" in text
+    assert f"(F = {found['statistic']:.2f} with " in text
+    assert "Test of independence: if the answers to the two questions were independent" in html
+    assert "FILES --rake totals.csv --strata region --by region`" in text
+    assert "FILES --rake totals.csv --strata region --table smokes,sport`" in text
+
+
+def test_report_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
+    assert "| Mean (hours <i>) |" in pages(survey_line)[1]
+    html, text = pages(survey_line, "--by", "region")
+    assert "| south, " in text
+    assert "Difference (hours <i>)" in text
+    assert "a number from 0 to 60 (hours <i>)" in text
+    assert "<i>" not in html
+
+
+def test_estimate_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
+    assert "\nwork (hours <i>): How much do you work? (" in survey_line("estimate", "health", "r").stdout
+    assert "\nwork (hours <i>): " in survey_line("estimate", "health", "r", *RAKED).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("r", "--rake", "totals.csv", "--top", "2"), "--top cannot be used with --rake"),
+        (("--rake", "totals.csv"), "--rake needs report files"),
+        (("r", "--by", "town"), "--by: 'town' is not a public column"),
+        (("r", "--table", "smokes"), "--table must name two different questions"),
+        (("r", "--population", "399"), "--population must be at least the number of respondents, 400: got 399"),
+        (("r", "--population", "900", "--clusters", "w"), "without --clusters and --by-round"),
+    ],
+)
+def test_report_with_a_wrong_design_names_the_option(
+    survey_line: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    result = survey_line("report", "health", *words, "--markdown", code=2)
+    assert said in result.stderr
+    assert not result.stdout
+
+
+def test_report_with_a_design_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
+    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
+    words = ("--user-column", "user", "--public", "region", "--spend", "--policy", "tiny", "--out", "none")
+    survey_line("randomize", "health", "rows.csv", *words)
+    text = survey_line("report", "health", "none", *RAKED, "--no-verify", "--markdown").stdout
+    assert text.count("**No person answered: the report files hold no report.**") == 3
+
+
+def test_population_lowers_the_errors_and_is_named(survey_line: CommandLine) -> None:
+    plain, corrected, all_asked = (
+        [row["share_std_error"] for row in survey_line.json("estimate", "health", "r", *more)["smokes"]["answers"]]
+        for more in (("--strata", "region"), ("--population", "800"), ("--population", "400"))
+    )
+    # About 267 people are asked, of 800 or of 400. At ε = 4 an answer varies more than its noise.
+    assert all(0 < third < second < first for first, second, third in zip(plain, corrected, all_asked, strict=True))
+    said = survey_line("estimate", "health", "r", "--population", "800").stdout
+    assert "400 respondents of 800 people; 95 % confidence intervals" in said
+    for page in pages(survey_line, "--population", "800", "--table", "smokes,sport"):
+        assert "The sample was drawn from 800 people" in page
+        assert "The results describe the population of 800 people." in page
