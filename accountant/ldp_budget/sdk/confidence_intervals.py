@@ -120,6 +120,10 @@ def _binomial_tail(least: Floats, trials: int, probability: float) -> Floats:
     return tail
 
 
+_LEAST_NEAR = 1e-9
+"""Least standard deviation in users: without noise it is 0, and the levels divide by it."""
+
+
 class Tails(NamedTuple):
     """The levels at which a test of N rejects a C that is too large, and one that is too small.
 
@@ -150,7 +154,9 @@ def exact_ends(law: TwoBinomials, count: int, level: float, near: tuple[float, f
     N = n.
     """
     n, step = law.users, law.draws * (law.keep - law.noise)
-    tails = Tails(1 - level, n, *(math.sqrt(law.variance(held)) / step for held in (0, n)))
+    if step <= 0:
+        return 0, n  # in doubles, the reports are alike for all answers
+    tails = Tails(1 - level, n, *(max(math.sqrt(law.variance(held)) / step, _LEAST_NEAR) for held in (0, n)))
     low = _first(lambda held: law.at_least(held, count) > tails.large(held), n, near[0])
     high = n - _first(lambda held: law.at_most(n - held, count) > tails.small(n - held), n, n - near[1])
     return min(low, n), max(high, 0)

@@ -166,6 +166,20 @@ def test_interval_is_within_the_number_of_reports_and_contains_its_estimate() ->
     assert (low[0], high[0]) == (found.counts[0], 0)  # fewer ones than the noise alone would make
 
 
+@pytest.mark.parametrize("users", [4, 20_000])
+def test_interval_without_noise_is_narrow_and_without_information_holds_every_count(users: int) -> None:
+    """Both divided by zero: the variance is 0 in the first case, and the difference of the probabilities in the second."""
+    rr = ldp_budget.mechanism("randomized-response")
+    low, high = rr(epsilon="1000000").estimate((np.arange(users) % 4 == 0).astype(np.uint8)).interval()
+    truth = np.array([users * 3 // 4, users // 4])
+    assert (low <= truth).all()
+    assert (truth <= high).all()
+    assert (high - low <= 2).all()
+    low, high = rr(epsilon="1e-17").estimate((np.arange(users) % 2).astype(np.uint8)).interval()
+    assert (low <= 0).all()
+    assert (high >= users).all()
+
+
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5])
 def test_interval_level_must_be_a_probability(level: float) -> None:
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
