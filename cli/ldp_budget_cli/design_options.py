@@ -86,7 +86,7 @@ def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None
 
 def stop_on_public_values(public: PublicAttributes | None) -> None:
     """Raise a click error for public values that split groups by mistake, before a user is charged."""
-    found = [] if public is None else _odd_values(public.names, public.combinations)
+    found = [] if public is None else odd_values(public.names, public.combinations)
     if found:
         raise click.ClickException(
             f"--public: {'; '.join(found)}. Nothing was written and no user was charged. {_REPAIR}"
@@ -95,7 +95,7 @@ def stop_on_public_values(public: PublicAttributes | None) -> None:
 
 def warn_of_public_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> None:
     """Print a warning for public values that split groups by mistake."""
-    for each in _odd_values(names, combinations):
+    for each in odd_values(names, combinations):
         click.echo(f"Warning: --public: {each}. {_REPAIR}", err=True)
 
 
@@ -103,7 +103,7 @@ _REPAIR = "Correct the column. --ignore-case joins values that differ only by ca
 _MOST_NAMED = 5
 
 
-def _odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> list[str]:
+def odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> list[str]:
     """Return a text for each column with empty values, and for values that differ only by case or spaces."""
     found = []
     for name, values in zip(names, zip(*combinations, strict=True), strict=False):
