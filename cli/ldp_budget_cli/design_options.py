@@ -255,6 +255,10 @@ def _note_estimate(row: dict[str, Any]) -> None:
             f"{counted(public['smallest'], 'respondent')}",
             err=True,
         )
+    parts = [each for each in (row, *row.values()) if isinstance(each, dict) and "groups" in each]
+    alone = max((each["respondents"] - sum(of["respondents"] for of in each["groups"]) for each in parts), default=0)
+    if alone:
+        click.echo(f"Note: groups of a single respondent have no interval and are left out: {alone}", err=True)
     if "round" in public["columns"]:
         click.echo(
             "Note: rounds are taken as independent samples. If the same people answer in each, the p-values of a change are "
