@@ -359,8 +359,9 @@ def take(
 
     `public` attributes become public columns of the report file, and the idempotency key covers them: a retry with
     other attributes is a conflict. Send the same attributes with every report; where one is missing, the column has
-    the empty text. The public definition does not list them, so an application says to its users what it sends. An
-    invitation cannot set them, so no respondent chooses the group and the weight of her answer.
+    the empty text. A report then hides among those with the same attributes. The public definition does not list
+    them, so state in your application what it sends. An invitation cannot set them, so no respondent chooses the group
+    and the weight of her answer.
     """
     if not sent.report:
         raise ServiceError("malformed", "the report is empty: send the bytes that the client drew")
