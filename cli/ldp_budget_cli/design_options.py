@@ -40,8 +40,8 @@ public_option = click.option(
 )
 
 
-def check_public(public: Sequence[str], answers: Sequence[str], user_column: str | None, out: str) -> tuple[str, ...]:
-    """Return the public columns. Raises a click error for a column of `answers` or users, and for a partition."""
+def check_public(public: Sequence[str], answers: Sequence[str], user_column: str | None) -> tuple[str, ...]:
+    """Return the public columns. Raises a click error for a column of `answers` or of users."""
     from ldp_budget.reports.public_attributes import check_columns
 
     for name in public:
@@ -51,18 +51,16 @@ def check_public(public: Sequence[str], answers: Sequence[str], user_column: str
             )
         if name == user_column:
             raise click.UsageError(f"--public {name} would store the users' names with their reports. Leave it out.")
-    if public and out.endswith(".parquet"):
-        raise click.UsageError("--public needs a report file at --out: a name that does not end in .parquet.")
     return check_columns(public)
 
 
 def combinations_in(out: str, collection: Collection) -> Counter[tuple[str, ...]]:
     """Return the number of reports of each combination in a report file, which has no refused users."""
+    from ldp_budget.reports.partial_aggregate import open_files
     from ldp_budget.reports.public_attributes import count_combinations
-    from ldp_budget.reports.report_file import open_reports
 
-    with open_reports(out, collection) as reports:
-        return count_combinations(public for _, public in reports.attributed_blocks())
+    files = open_files(out, collection, {})
+    return count_combinations(public for reports in files for _, public in reports.attributed_blocks())
 
 
 def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None:
@@ -216,16 +214,13 @@ def show_design(
     rows_to: str | None,
 ) -> None:
     """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
-    from ldp_budget.reports.report_file import open_reports
     from ldp_budget.surveys.survey_estimates import SurveyFiles, estimate_survey
 
     from .design_tables import flat_rows, print_design
     from .table_reader import write_rows_to
 
-    with open_reports(files[0], survey) as first:
-        columns = first.public
     source = SurveyFiles(survey, files, rounds, mixed)
-    row = estimate_survey(source, design_of(ctx, columns), level=level)
+    row = estimate_survey(source, design_of(ctx, source.public()), level=level)
     _note_estimate(row)
     charged, uncharged = source.charges[True], source.charges[False]
     if charged and uncharged:
