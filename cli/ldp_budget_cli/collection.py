@@ -18,6 +18,7 @@ from ldp_budget.reports import LEAST_REPORTS
 from ldp_budget.sdk.domain import Categories
 
 from .app import check_local, collection_names, open_ledger
+from .design_options import combinations_in, note_public, odd_values
 from .errors import REFUSED
 from .inputs import find_collection, read_json, read_names
 from .mechanism_subcommands import MechanismGroup, mechanism_command
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TextIO
 
+    from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.inbox import Inbox, Marks
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -252,9 +254,9 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict:
     """Charge and store the reports in FILE ('-' is standard input), one a line.
 
     A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoized reports only. With
-    "marks": {"report": hex, "charge": hex}, the respondent can check a publication. You may take a line again: it is
-    charged and stored once. Invalid lines are counted and named on standard error; if all lines are invalid, the exit
-    code is 1.
+    "marks": {"report": hex, "charge": hex}, the respondent can check a publication. "public": {"region": "north"}
+    holds public attributes, which travel with the report, without noise. You may take a line again: it is charged and
+    stored once. Invalid lines are counted and named on standard error; if all lines are invalid, the exit code is 1.
 
     \b
     Example:
@@ -267,9 +269,8 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict:
     for number, line in _lines(file):
         try:
             asked = _read(line)
-            receipt = box.take(
-                asked["user"], asked["key"], asked["report"], label=asked["label"], marks=asked["marks"]
-            )
+            more = {"label": asked["label"], "marks": asked["marks"], "public": asked.get("public")}
+            receipt = box.take(asked["user"], asked["key"], asked["report"], **more)
         except LedgerError:
             raise  # not the line's fault
         except (LdpBudgetError, ValueError) as error:
@@ -300,9 +301,23 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict:
     metavar="K",
     help=f"Seal whole groups of K reports [default: {LEAST_REPORTS}]",
 )
+@click.option(
+    "--public",
+    multiple=True,
+    metavar="ATTRIBUTE",
+    help="Write this public attribute of the reports as a column of OUT. Repeatable [default: all attributes]",
+)
 @json_option
 @click.pass_context
-def seal(ctx: click.Context, collection: str, out: str, name: str | None, group: int, as_json: bool) -> None:
+def seal(
+    ctx: click.Context,
+    collection: str,
+    out: str,
+    name: str | None,
+    group: int,
+    public: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Seal the stored reports as a round, and write it to the report file OUT.
 
     A round has its reports in random order, without users, keys or times. The ledger keeps it: for a round that was
@@ -310,6 +325,9 @@ def seal(ctx: click.Context, collection: str, out: str, name: str | None, group:
 
     Only the oldest reports that fill whole groups of K are sealed: each report hides among at least K. The rest waits
     for the next round. At the end of a survey, --group 1 seals what is left.
+
+    Public attributes of the reports become public columns of OUT. Each report then hides among those with the same
+    values. A report without an attribute has the empty text there.
 
     \b
     Example:
@@ -327,7 +345,8 @@ def seal(ctx: click.Context, collection: str, out: str, name: str | None, group:
     except TooFewReports as error:
         why = " Or use a smaller --group: each report then hides among fewer others." if error.reports else ""
         raise click.ClickException(f"{error}{why}") from None
-    count, waiting = _written(box, name, out), len(box)
+    count, waiting = _written(box, name, out, public), len(box)
+    _note_attributes(out, find_collection(ctx, collection))
     if waiting:
         click.echo(f"{counted(waiting, 'report waits', 'reports wait')} for a whole group of {group}", err=True)
     if as_json:
@@ -337,12 +356,27 @@ def seal(ctx: click.Context, collection: str, out: str, name: str | None, group:
         next_step(f"ldp-budget estimate {collection} {out}")
 
 
-def _written(box: Inbox, name: str, out: str) -> int:
+def _note_attributes(out: str, collection: Collection) -> None:
+    """Print what the public columns of a report file reveal, and a warning for values that split groups by mistake."""
+    from ldp_budget.reports.report_file import open_reports
+
+    with open_reports(out, collection) as reports:
+        names = reports.public
+    if names:
+        found = combinations_in(out, collection)
+        for each in odd_values(names, found):
+            click.echo(
+                f"Warning: {each}. Send each attribute with every report, and write its values alike", err=True
+            )
+        note_public(names, found)
+
+
+def _written(box: Inbox, name: str, out: str, public: tuple[str, ...]) -> int:
     """Write a round to a file; return its number of reports."""
     from ldp_budget.errors import ReportFileError
 
     try:
-        return box.write(name, out)
+        return box.write(name, out, public=public or None)
     except ReportFileError as error:
         why = f"The ledger has sealed round {name}. To write it to another file, add --round '{name}'"
         raise click.ClickException(f"{error}. {why}") from None

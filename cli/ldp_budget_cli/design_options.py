@@ -41,8 +41,8 @@ public_option = click.option(
 )
 
 
-def check_public(public: Sequence[str], answers: Sequence[str], user_column: str | None, out: str) -> tuple[str, ...]:
-    """Return the public columns. Raises a click error for a column of `answers` or users, and for a partition."""
+def check_public(public: Sequence[str], answers: Sequence[str], user_column: str | None) -> tuple[str, ...]:
+    """Return the public columns. Raises a click error for a column of `answers` or of users."""
     from ldp_budget.reports.public_attributes import check_columns
 
     for name in public:
@@ -52,18 +52,16 @@ def check_public(public: Sequence[str], answers: Sequence[str], user_column: str
             )
         if name == user_column:
             raise click.UsageError(f"--public {name} would store the users' names with their reports. Leave it out.")
-    if public and out.endswith(".parquet"):
-        raise click.UsageError("--public needs a report file at --out: a name that does not end in .parquet.")
     return check_columns(public)
 
 
 def combinations_in(out: str, collection: Collection) -> Counter[tuple[str, ...]]:
     """Return the number of reports of each combination in a report file, which has no refused users."""
+    from ldp_budget.reports.partial_aggregate import open_files
     from ldp_budget.reports.public_attributes import count_combinations
-    from ldp_budget.reports.report_file import open_reports
 
-    with open_reports(out, collection) as reports:
-        return count_combinations(public for _, public in reports.attributed_blocks())
+    files = open_files(out, collection, {})
+    return count_combinations(public for reports in files for _, public in reports.attributed_blocks())
 
 
 def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None:
@@ -87,7 +85,7 @@ def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None
 
 def stop_on_public_values(public: PublicAttributes | None) -> None:
     """Raise a click error for public values that split groups by mistake, before a user is charged."""
-    found = [] if public is None else _odd_values(public.names, public.combinations)
+    found = [] if public is None else odd_values(public.names, public.combinations)
     if found:
         raise click.ClickException(
             f"--public: {'; '.join(found)}. Nothing was written and no user was charged. {_REPAIR}"
@@ -96,7 +94,7 @@ def stop_on_public_values(public: PublicAttributes | None) -> None:
 
 def warn_of_public_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> None:
     """Print a warning for public values that split groups by mistake."""
-    for each in _odd_values(names, combinations):
+    for each in odd_values(names, combinations):
         click.echo(f"Warning: --public: {each}. {_REPAIR}", err=True)
 
 
@@ -104,7 +102,7 @@ _REPAIR = "Correct the column. --ignore-case joins values that differ only by ca
 _MOST_NAMED = 5
 
 
-def _odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> list[str]:
+def odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) -> list[str]:
     """Return a text for each column with empty values, and for values that differ only by case or spaces."""
     found = []
     for name, values in zip(names, zip(*combinations, strict=True), strict=False):
@@ -200,14 +198,12 @@ def source_and_design(
     ctx: click.Context, survey: Collection, files: Sequence[str], rounds: Sequence[str] = (), *, mixed: bool
 ) -> tuple[SurveyFiles, DesignOptions]:
     """Return the report files and the given options of the design. Raises a click error."""
-    from ldp_budget.reports.report_file import open_reports
     from ldp_budget.surveys.survey_estimates import SurveyFiles
 
     if not files:
         raise click.UsageError(f"--{next(iter(ctx.meta[_KEY]))} needs report files. Name them after {survey.name}.")
-    with open_reports(files[0], survey) as first:
-        columns = first.public
-    return SurveyFiles(survey, files, rounds, mixed), design_of(ctx, columns)
+    source = SurveyFiles(survey, files, rounds, mixed)
+    return source, design_of(ctx, source.public())
 
 
 def typed_design(ctx: click.Context, without: str) -> str:
@@ -286,6 +282,10 @@ def _note_estimate(row: dict[str, Any]) -> None:
             f"{counted(public['smallest'], 'respondent')}",
             err=True,
         )
+    parts = [each for each in (row, *row.values()) if isinstance(each, dict) and "groups" in each]
+    alone = max((each["respondents"] - sum(of["respondents"] for of in each["groups"]) for each in parts), default=0)
+    if alone:
+        click.echo(f"Note: groups of a single respondent have no interval and are left out: {alone}", err=True)
     if "round" in public["columns"]:
         click.echo(
             "Note: rounds are taken as independent samples. If the same people answer in each, the p-values of a change are "

@@ -150,7 +150,7 @@ def randomize(
     when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
     column = _column(found, columns)
-    public = check_public(public, _answer_columns(found, columns), user_column, out)
+    public = check_public(public, _answer_columns(found, columns), user_column)
     if found.survey is not None and secret is not None:
         raise click.UsageError("--secret is for collections that memoize, and a survey does not. Leave it out.")
     how = Reading(
@@ -389,7 +389,7 @@ def _uncharged(
                 writer = writer_to(out, collection, charged=False, public=public)
                 stack.enter_context(writer)
             reported = collection.randomize(batch.values, secrets=secrets)
-            writer.write(reported, batch.public) if isinstance(writer, ReportWriter) else writer.write(reported)
+            writer.write(reported, batch.public)
             reports += len(batch.values)
     return Released(reports, 0)
 

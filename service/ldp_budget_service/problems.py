@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MEDIA_TYPE = "application/problem+json"
-_JSON = re.compile(r"application/(\S+\+)?json\b", re.IGNORECASE)
+JSON = re.compile(r"application/(\S+\+)?json\b", re.IGNORECASE)
 _OF_STATUS = {
     401: "unauthorized",
     403: "forbidden",
@@ -136,7 +136,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def of_the_body(request: Request, error: RequestValidationError) -> Response:
         found = request.headers.get("Content-Type", "none")
-        if isinstance(error.body, bytes) and error.body and not _JSON.match(found):
+        if isinstance(error.body, bytes) and error.body and not JSON.match(found):
             # The framework parses JSON only. Its own error would say that the body is not an object.
             return problem("malformed", f"Content-Type must be application/json: got {found}")
         return _of_validation(error.errors())

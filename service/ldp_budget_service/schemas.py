@@ -243,5 +243,7 @@ def _add(operation: dict[str, Any], example: dict[str, Any]) -> None:
 
 
 def _add_example(content: dict[str, Any], title: str, value: Any) -> None:
-    for media in content.values():
+    for kind, media in content.items():
+        if len(content) > 1 and ("json" in kind) != isinstance(value, dict):
+            continue  # an example of another media type
         media.setdefault("examples", {})[title] = {"summary": title, "value": value}

@@ -141,6 +141,14 @@ STEPS = (
         headers={**key("carol/party"), "X-User": "carol", "X-Collection": "$digest", **MARKS},
         body=b"\2",
     ),
+    Step(
+        "A report with public attributes",
+        "POST",
+        "/v1/collections/{name}/reports",
+        {"name": "party"},
+        headers={**key("erin/party"), "X-User": "erin", "X-Collection": "$digest"},
+        body={"report": "02", "public": {"region": "north", "age": "18-49"}},
+    ),
     Step("Too few for an estimate", "GET", "/v1/collections/{name}/estimate", {"name": "party"}),
     Step(
         "More reports",

@@ -10,6 +10,7 @@ reports to a round, in random order, and deletes them from the rows that name en
 from __future__ import annotations
 
 import random
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._validation import check_instance, check_text, check_whole
@@ -34,13 +35,17 @@ _MOST = 10**9
 
 
 class Taken(NamedTuple):
-    """A report to charge and to store: its user, bytes and idempotency key, a label, and a note on its charge."""
+    """A report to charge and to store: its user, bytes and idempotency key, a label, and a note on its charge.
+
+    The idempotency key covers `digest`, which stays in the ledger. It must not depend on the randomized report.
+    """
 
     user: str
     report: bytes
     key: str
     label: str | None = None
     note: str | None = None
+    digest: str | None = None
 
 
 class StoredReports:
@@ -97,6 +102,7 @@ class StoredReports:
                 key=each.key,
                 report=each.report,
                 note=each.note,
+                digest=each.digest,
             )
             for each in reports
         ]
@@ -146,8 +152,8 @@ class StoredReports:
         with self._ledger.reading() as reading:
             return reading.rows.rounds(collection)
 
-    def round(self, collection: str, name: str) -> Iterator[bytes]:
-        """Yield the reports of a round in parts: many reports one after the other.
+    def round(self, collection: str, name: str) -> Iterator[RoundPart]:
+        """Yield the reports of a round in parts. All reports of a part are equally long; the longest come first.
 
         Raises:
             UnknownName: the collection has no round of this name.
@@ -164,7 +170,7 @@ class StoredReports:
             if row is None:
                 why = f"a part of round {name} of {collection} is missing. Run: ldp-budget ledger verify"
                 raise LedgerError(self._ledger.name, why)
-            yield row.content
+            yield row
             part, parts = part + 1, row.parts
 
 
@@ -187,8 +193,12 @@ def _seal(transactions: list[Transaction], collection: str, name: str, together:
             transaction.end_reports(by_partition[transaction.partition], SEALED)
     reports = [row.report for _, row in waiting]
     random.SystemRandom().shuffle(reports)
-    size = max(1, PART_BYTES // max(1, len(reports[0])))
-    parts = [reports[start : start + size] for start in range(0, whole, size)]
+    reports.sort(key=len, reverse=True)  # keeps the random order of equally long ones
+    parts: list[list[bytes]] = []
+    for length, equal in groupby(reports, len):
+        some = list(equal)
+        size = max(1, PART_BYTES // max(1, length))
+        parts += [some[start : start + size] for start in range(0, len(some), size)]
     for part, some in enumerate(parts):
         first.add_numbered(RoundPart(0, collection, name, part, len(parts), len(some), b"".join(some)))
     return whole

@@ -36,7 +36,6 @@ from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
 from ..registry.collections import Collection
 from .parquet import PartitionWriter, writer_to
-from .report_file import ReportWriter
 from .tables import is_address, local_path, shown_place
 
 if TYPE_CHECKING:
@@ -157,11 +156,8 @@ def release(
                     drawn = store.add(accepted, collection.randomize(values[batch][accepted], secrets=some))
                 # The ledger decides again about stored reports: it may be a backup from before the charge.
                 released = np.isin(drawn.places, accepted)
-                if public is None:
-                    writer.write(drawn.reports[released])
-                else:
-                    assert isinstance(writer, ReportWriter)
-                    writer.write(drawn.reports[released], public.take(start + drawn.places[released]))
+                attributes = None if public is None else public.take(start + drawn.places[released])
+                writer.write(drawn.reports[released], attributes)
                 stays = set(drawn.places[released].tolist())
                 refused += len(names) - len(stays)
                 on_refused([name for place, name in enumerate(given[batch]) if place not in stays])

@@ -6,7 +6,11 @@ so no response reveals which report was stored.
 
 Reports and rounds are in the ledger, so any number of processes serve one collection. Until a seal, the ledger links
 each report to its account. A sealed round holds its reports in random order, without users, keys or times, and the
-ledger keeps nothing that links them: no copy and no digest. It still shows which accounts sent a report.
+ledger keeps nothing that links them: no copy of a report and no digest of one. It still shows which accounts sent a report.
+
+Public attributes of a report, such as its region, are stored after it as JSON. The idempotency key covers them, so a
+retry with others is a conflict. For that the ledger keeps a keyed digest, with which its operator can confirm a user's
+attributes. A sealed report with attributes hides among those with the same ones.
 
 A report is stored after a mark of 16 bytes, which the device can choose. A second mark is a note on the charge. Both are
 hashes of one secret that only the device knows, so they find a respondent's report and charge in a publication, and
@@ -17,26 +21,30 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._files import canonical_json
 from ..accounting.books import MARK_BYTES, note_of
 from ..accounting.policies import DEFAULT
 from ..accounting.stored_reports import Taken
 from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..registry.questionnaire import report_layout
+from .public_attributes import PublicAttributes, read_attributes
 from .report_file import ReportWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from ..accounting.accountant import Accountant
     from ..accounting.receipts import Receipt
+    from ..ledger.models import RoundPart
     from ..registry.collections import Collection
 
 
@@ -56,13 +64,14 @@ class Marks(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A report that a device sent: its user, its idempotency key, its bytes, its label, and its marks."""
+    """A report that a device sent: its user, its idempotency key, its bytes, its label, marks and public attributes."""
 
     user: str
     key: str
     report: bytes
     label: str | None = None
     marks: Marks | None = None
+    public: Mapping[str, str] | None = None
 
 
 class Inbox:
@@ -91,29 +100,41 @@ class Inbox:
         self._collection.mechanism.check_reports(self._rows(report))
 
     def take(
-        self, user: str, key: str, report: bytes, *, label: str | None = None, marks: Marks | None = None
+        self,
+        user: str,
+        key: str,
+        report: bytes,
+        *,
+        label: str | None = None,
+        marks: Marks | None = None,
+        public: Mapping[str, str] | None = None,
     ) -> Receipt:
         """Check, charge and store a report; the receipt says if the budget refused it.
 
         `key` belongs to one report of this user. A second report with the same key gets the response of the first
         one, and is neither charged nor stored. A key of another request raises `KeyConflict`. `label` names the
-        memoised draw that the report repeats. With `marks`, the respondent can check a publication.
+        memoised draw that the report repeats. With `marks`, the respondent can check a publication. `public` are
+        public attributes, which travel with the report, without noise. The key covers them.
 
         Raises as `check` and as `Accountant.spend`. Then nothing was stored, and nothing charged, unless the ledger
         says that the outcome is unknown: a retry then settles both.
         """
-        return self.take_many([Sent(user, key, report, label, marks)])[0]
+        return self.take_many([Sent(user, key, report, label, marks, public)])[0]
 
     def take_many(self, reports: Sequence[Sent]) -> list[Receipt]:
         """Do the same for many reports; return their receipts in order. Raises the first error of a report."""
         taken = []
-        for user, key, report, label, marks in reports:
+        for user, key, report, label, marks, public in reports:
             self.check(report)
             self._collection.check_sender(user, report)
             if marks is not None and {len(mark) for mark in marks} != {MARK_BYTES}:
                 raise InvalidParameter("marks", f"two marks of {MARK_BYTES} bytes", repr(marks))
             mark = os.urandom(MARK_BYTES) if marks is None else marks.report
-            taken.append(Taken(user, mark + report, key, label, None if marks is None else note_of(marks.charge)))
+            note = None if marks is None else note_of(marks.charge)
+            attributes = {} if public is None else read_attributes(public)
+            stored = canonical_json(attributes).encode() if attributes else b""
+            digest = hashlib.sha256(stored).hexdigest() if attributes else None
+            taken.append(Taken(user, mark + report + stored, key, label, note, digest))
         return self._reports.take_many(taken, self._collection, self._policy)
 
     def bytes_of(self, reports: NDArray[Any]) -> list[bytes]:
@@ -139,32 +160,70 @@ class Inbox:
 
     def round(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield the reports of a round, as blocks of an array. Raises `UnknownName`."""
-        return (self._rows(self._without_marks(part)) for part in self.marked(name))
+        return (self._reports_in(part) for part in self._parts(name))
 
     def marked(self, name: str) -> Iterator[bytes]:
         """Yield the reports of a round in parts: each report after its mark. Raises `UnknownName`."""
-        return self._reports.round(self._collection.name, name)
+        return (_records(part)[:, : MARK_BYTES + self.report_bytes].tobytes() for part in self._parts(name))
 
-    def write(self, name: str, out: str | os.PathLike[str]) -> int:
+    def attributes(self, name: str) -> tuple[str, ...]:
+        """Return the names of the public attributes in a round, sorted. Raises `UnknownName`."""
+        names: set[str] = set()
+        for part in self._parts(name):
+            if len(part.content) == part.reports * (MARK_BYTES + self.report_bytes):
+                break  # the longest reports come first, so no other part has attributes
+            names.update(*map(json.loads, set(self._attributes_in(part))))
+        return tuple(sorted(names))
+
+    def write(self, name: str, out: str | os.PathLike[str], *, public: Sequence[str] | None = None) -> int:
         """Write a round to a new report file; return the number of reports.
 
-        Raises `UnknownName`, and `ReportFileError` if `out` exists or cannot be written.
+        `public` are the attributes that become public columns of the file; None for all. A report without one of them
+        has the empty text there.
+
+        Raises `UnknownName`, `InvalidParameter` if there are too many attributes for a file, or none of a given name,
+        and `ReportFileError` if `out` exists or cannot be written.
         """
         if Path(out).exists():
             raise ReportFileError(str(out), "it already exists. Nothing was written.", hint="Choose another file.")
-        blocks = self.round(name)
-        count, block = 0, next(blocks, None)  # an unknown round leaves no file
-        with ReportWriter(out, self._collection, charged=True) as writer:
-            while block is not None:
-                writer.write(block)
-                count, block = count + len(block), next(blocks, None)
+        found = self.attributes(name)  # an unknown round leaves no file
+        columns = found if public is None else tuple(public)
+        for column in set(columns).difference(found):
+            listed = ", ".join(found) or "none"
+            raise InvalidParameter("public", f"attributes of the reports in round {name} ({listed})", repr(column))
+        count = 0
+        with ReportWriter(out, self._collection, charged=True, public=columns) as writer:
+            for part in self._parts(name):
+                writer.write(self._reports_in(part), self._columns_of(part, columns) if columns else None)
+                count += part.reports
         return count
 
-    def _without_marks(self, data: bytes) -> bytes:
-        records = np.frombuffer(data, np.uint8).reshape(-1, MARK_BYTES + self.report_bytes)
-        return records[:, MARK_BYTES:].tobytes()
+    def _parts(self, name: str) -> Iterator[RoundPart]:
+        return self._reports.round(self._collection.name, name)
+
+    def _reports_in(self, part: RoundPart) -> NDArray[Any]:
+        """Return the reports of a part, without marks and attributes."""
+        return self._rows(_records(part)[:, MARK_BYTES : MARK_BYTES + self.report_bytes].tobytes())
+
+    def _attributes_in(self, part: RoundPart) -> Iterator[bytes]:
+        """Yield the public attributes of each report of a part, as JSON; empty without any."""
+        length = len(part.content) // part.reports
+        start = MARK_BYTES + self.report_bytes
+        return (part.content[place : place + length - start] for place in range(start, len(part.content) + 1, length))
+
+    def _columns_of(self, part: RoundPart, columns: Sequence[str]) -> PublicAttributes:
+        """Return public columns of the reports of a part."""
+        texts = list(self._attributes_in(part))
+        read = {each: json.loads(each or b"{}") for each in set(texts)}
+        rows = {each: [found.get(column, "") for column in columns] for each, found in read.items()}
+        return PublicAttributes.of(columns, (rows[each] for each in texts))
 
     def _rows(self, data: bytes) -> NDArray[Any]:
         """Return bytes as an array of reports."""
         reports = np.frombuffer(data, self._dtype).reshape(len(data) // self.report_bytes, *self._shape)
         return reports.astype(self._dtype.newbyteorder("="), copy=False)
+
+
+def _records(part: RoundPart) -> NDArray[np.uint8]:
+    """Return the records of a part, one in each row: the mark, the report, and its public attributes."""
+    return np.frombuffer(part.content, np.uint8).reshape(part.reports, -1)

@@ -1,10 +1,11 @@
 """Report partitions: report files in Parquet format, which many tasks write in parallel (extra `arrow`).
 
-A partition has one column, `report`, of fixed-size binary: the bytes of a report as in a report file. The file's
-metadata has two more entries. `ldp-budget partition` is the header of a report file with a version and the name of
-the partition. `ldp-budget end` is the number of reports with a SHA-256. The hash covers the header and the bytes of
-the reports, but not their Parquet encoding. So rewriting the file with both entries unchanged gives the same
-partition.
+A partition has a column `report` of fixed-size binary: the bytes of a report as in a report file. A text column for
+each public attribute follows, in the order of the header. The file's metadata has two more entries. `ldp-budget
+partition` is the header of a report file with a version and the name of the partition. `ldp-budget end` is the number
+of reports with a SHA-256. The hash covers the header, the bytes of the reports, and the SHA-256 of their attributes,
+row by row, with a zero byte after each, but not their Parquet encoding. So rewriting the file with both entries
+unchanged gives the same partition.
 
 The name of a partition is its **task**, or 128 random bits without one. The hash covers the name. So two partitions
 with few reports differ even if their report bytes agree, and a copy is recognized at any place. The name decides: of
@@ -27,9 +28,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .._files import canonical_json
 from .._validation import check_instance, check_path, check_switch, check_text
-from ..errors import NotSupported, ReportFileError
+from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..registry.collections import Collection
-from .report_file import Layout, ReportWriter, header_in, read_charged, read_layout, writing
+from .public_attributes import PublicAttributes, check_columns
+from .report_file import (
+    Layout,
+    ReportWriter,
+    check_attributes,
+    header_in,
+    read_charged,
+    read_layout,
+    read_public,
+    without_attributes,
+    writing,
+)
 from .tables import EXTRA, check_writable, inside, opened, shown_place, written
 
 if TYPE_CHECKING:
@@ -74,6 +86,7 @@ class PartitionWriter:
         task: the permanent name of the partition, such as `2026-11-21/7`. Of all partitions of a task only one is
             ever counted, at any place. None for a random name.
         charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
+        public: the columns of public attributes that the file stores with each report; none may be named `report`.
 
     Raises:
         ReportFileError: the file cannot be written, or another run is writing it.
@@ -88,19 +101,26 @@ class PartitionWriter:
         *,
         task: str | None = None,
         charged: bool | None = None,
+        public: Sequence[str] = (),
     ) -> None:
         check_path("path", path)
         self._place = os.fspath(path)
         self._collection = check_instance("collection", collection, Collection, "a `Collection`")
         self._name = f"random {secrets.token_hex(16)}" if task is None else f"task {check_text('task', task)}"
         self._charged = charged if charged is None else check_switch("charged", charged)
+        self._public = check_columns(public)
+        if _COLUMN in self._public:
+            raise InvalidParameter(
+                "public", f"columns other than {_COLUMN!r}, which holds the reports", repr(_COLUMN)
+            )
         self._layout: Layout | None = None
         self._open = ExitStack()
         self._file: Any = None
         self._parquet: Any = None
         self._waiting: list[NDArray[Any]] = []
+        self._attributes: list[PublicAttributes] = []
         self._waits = self._total = 0
-        self._sha256 = hashlib.sha256()
+        self._sha256, self._sha256_of_attributes = hashlib.sha256(), hashlib.sha256()
         _pyarrow()
         with writing(self._place):
             check_writable(self._place)
@@ -121,24 +141,27 @@ class PartitionWriter:
         """
         self._name = f"random {check_text('name', name)}"
 
-    def write(self, reports: NDArray[Any]) -> None:
+    def write(self, reports: NDArray[Any], public: PublicAttributes | None = None) -> None:
         """Append reports.
 
         Parameters:
             reports: an array whose first axis is the users; all reports have the same shape.
+            public: the public attributes of these reports, if the file stores some.
 
         Raises:
-            InvalidParameter: `reports` is not such an array.
+            InvalidParameter: `reports` is not such an array, or `public` has other columns or another number of rows.
             ReportFileError: the file cannot be written.
         """
         layout = Layout.of(reports)
         if self._layout is None:
             self._begin(layout)
         assert self._layout is not None
+        check_attributes(self._public, len(reports), public)
         data = self._layout.data(reports)
         step = self._group_rows
         for start in range(0, len(data), step):
-            self._add(data[start : start + step])
+            some = slice(start, start + step)
+            self._add(data[some], None if public is None else public.take(some))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -169,20 +192,28 @@ class PartitionWriter:
         pyarrow, parquet = _pyarrow()
         self._layout = layout
         said = layout.header(self._collection, self._charged)
+        said |= {"public": list(self._public)} if self._public else {}
         header = canonical_json({**said, "version": _VERSION, "name": self._name}).encode()
         self._sha256.update(header + b"\n")
-        field = pyarrow.field(_COLUMN, pyarrow.binary(layout.row_bytes), nullable=False)
-        self._schema = pyarrow.schema([field], metadata={_HEADER: header})
+        types = {_COLUMN: pyarrow.binary(layout.row_bytes)} | dict.fromkeys(self._public, pyarrow.string())
+        fields = [pyarrow.field(name, of, nullable=False) for name, of in types.items()]
+        self._schema = pyarrow.schema(fields, metadata={_HEADER: header})
         with writing(self._place):
             self._parquet = parquet.ParquetWriter(
-                self._file, self._schema, compression="zstd", use_dictionary=False, write_statistics=False
+                self._file,
+                self._schema,
+                compression="zstd",
+                use_dictionary=list(self._public) or False,
+                write_statistics=False,
             )
 
-    def _add(self, data: NDArray[Any]) -> None:
+    def _add(self, data: NDArray[Any], public: PublicAttributes | None) -> None:
         """Buffer rows until they fill a row group."""
         if self._waits + len(data) > self._group_rows:
             self._write_group()
         self._waiting.append(data.copy())  # the caller may reuse the array
+        if public is not None:
+            self._attributes.append(public)
         self._waits += len(data)
 
     def _write_group(self) -> None:
@@ -196,11 +227,19 @@ class PartitionWriter:
         column = pyarrow.FixedSizeBinaryArray.from_buffers(
             self._schema.field(0).type, len(data), [None, pyarrow.py_buffer(data)]
         )
+        public = PublicAttributes.joined(self._attributes)
+        texts = []
+        if public is not None:
+            self._sha256_of_attributes.update(_hashed(public))
+            codes = pyarrow.array(public.codes)
+            texts = [
+                pyarrow.array(each, pyarrow.string()).take(codes) for each in zip(*public.combinations, strict=True)
+            ]
         with writing(self._place):
-            batch = pyarrow.record_batch([column], schema=self._schema)
+            batch = pyarrow.record_batch([column, *texts], schema=self._schema)
             self._parquet.write_batch(batch, row_group_size=self._group_rows)
         self._total += len(data)
-        self._waiting, self._waits = [], 0
+        self._waiting, self._attributes, self._waits = [], [], 0
 
     def _end(self) -> None:
         if self._layout is None:
@@ -210,7 +249,8 @@ class PartitionWriter:
                 hint="Write an empty array instead.",
             )
         self._write_group()
-        end = {"reports": self._total, "sha256": _finished(self._sha256, self._total)}
+        attributes = self._sha256_of_attributes.digest() if self._public else b""
+        end = {"reports": self._total, "sha256": _finished(self._sha256, attributes, self._total)}
         self._parquet.add_key_value_metadata({_END: canonical_json(end).encode()})
         self._parquet.close()
 
@@ -224,21 +264,15 @@ def writer_to(
         path: the path of the file, or a URL that `fsspec` knows.
         collection: the collection of the reports.
         charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
-        public: the columns of public attributes, which only a report file stores.
+        public: the columns of public attributes that the file stores with each report.
 
     Raises:
         ReportFileError: the file cannot be written.
         InvalidParameter: an argument has the wrong type.
-        NotSupported: a partition cannot store public attributes; a required package is missing, or files at that URL
-            are not written atomically.
+        NotSupported: a required package is missing, or files at that URL are not written atomically.
     """
     if check_path("path", path).suffix == SUFFIX:
-        if public:
-            raise NotSupported(
-                "a Parquet partition stores no public attributes",
-                hint="Write a report file: a name without .parquet.",
-            )
-        return PartitionWriter(path, collection, charged=charged)
+        return PartitionWriter(path, collection, charged=charged, public=public)
     return ReportWriter(path, collection, charged=charged, public=public)
 
 
@@ -303,11 +337,11 @@ class Partition:
     """Open partition: its `source`, its stated number of `reports`, their `layout`, and the reports, to be read once.
 
     `charged` is True if the users were charged for the reports, False if not, None if the writer recorded nothing.
-    `open_partition` creates it.
+    `public` are the columns of public attributes. `open_partition` creates it.
     """
 
     def __init__(self, place: str, parquet: Any, collection: Collection) -> None:
-        self._place, self._parquet = place, parquet
+        self.place, self._parquet = place, parquet
         said = parquet.metadata.metadata or {}
         header, end = said.get(_HEADER), said.get(_END)
         if header is None or end is None:
@@ -323,9 +357,12 @@ class Partition:
             raise ReportFileError(place, f"its version must be {_VERSION}: got {version}")
         self.layout = read_layout(place, read, collection)
         self.charged = read_charged(read)
+        self.public = read_public(place, read)
         self.source = Source(name, stated, _file(place))
         expected = [(_COLUMN, f"fixed_size_binary[{self.layout.row_bytes}]")]
-        if [(field.name, str(field.type)) for field in parquet.schema_arrow] != expected:
+        expected += [(name, "string") for name in self.public]
+        found = [(field.name, str(field.type).replace("large_", "")) for field in parquet.schema_arrow]
+        if found != expected:
             raise ReportFileError(place, "its columns are not those of a report partition")
 
     def blocks(self) -> Iterator[NDArray[Any]]:
@@ -335,25 +372,42 @@ class Partition:
             ReportFileError: the reports or their number differ from what was written. It is raised at the latest when
                 the next block after the last one is requested.
         """
+        for reports, _ in self.attributed_blocks():
+            yield reports
+
+    def attributed_blocks(self) -> Iterator[tuple[NDArray[Any], PublicAttributes]]:
+        """Return an iterator over the blocks with the public attributes of their reports. Raises as `blocks`."""
+        attributes = hashlib.sha256()
         rows = max(1, min(_GROUP_ROWS, _GROUP_BYTES // 2 // self.layout.row_bytes))
         total = 0
-        with _reading(self._place):
+        with _reading(self.place):
             for batch in self._parquet.iter_batches(batch_size=rows, use_threads=False):
                 column = batch.column(0)
-                if column.null_count:
-                    raise ReportFileError(self._place, f"it is damaged: report {total} or a later one is missing")
+                if any(each.null_count for each in batch.columns):
+                    raise ReportFileError(self.place, f"it is damaged: report {total} or a later one is missing")
                 size, count = self.layout.row_bytes, len(column)
                 buffer = column.buffers()[1]
                 self._sha256.update(memoryview(buffer)[column.offset * size : (column.offset + count) * size])
                 total += count
                 if count:
-                    yield self.layout.rows(buffer, column.offset * size, count)
-        if total != self.reports or _finished(self._sha256, total) != self.source.sha256:
+                    public = self._attributes_in(batch) if self.public else without_attributes(count)
+                    attributes.update(_hashed(public))
+                    yield self.layout.rows(buffer, column.offset * size, count), public
+        digest = attributes.digest() if self.public else b""
+        if total != self.reports or _finished(self._sha256, digest, total) != self.source.sha256:
             raise ReportFileError(
-                self._place,
+                self.place,
                 f"it was damaged or changed: its {total} reports are not the {self.reports} that were written, because "
                 "their SHA-256 differs",
             )
+
+    def _attributes_in(self, batch: Any) -> PublicAttributes:
+        """Return the public attributes of the reports in a batch."""
+        columns = [batch.column(place + 1).to_pylist() for place in range(len(self.public))]
+        try:
+            return PublicAttributes.of(self.public, zip(*columns, strict=True))
+        except InvalidParameter:
+            raise ReportFileError(self.place, "its public attributes are damaged") from None
 
 
 @contextmanager
@@ -385,9 +439,16 @@ def open_partition(place: str | os.PathLike[str], collection: Collection) -> Ite
         yield partition
 
 
-def _finished(sha256: Any, total: int) -> str:
-    """Return the hash with the number of reports appended to its input."""
+def _hashed(public: PublicAttributes) -> bytes:
+    """Return what the hash of attributes covers: the values of each report, with a zero byte after each."""
+    texts = ["".join(f"{value}\0" for value in each).encode() for each in public.combinations]
+    return b"".join([texts[code] for code in public.codes.tolist()]) if public.names else b""
+
+
+def _finished(sha256: Any, attributes: bytes, total: int) -> str:
+    """Return the hash with the hash of the attributes and the number of reports appended to its input."""
     whole = sha256.copy()
+    whole.update(attributes)
     whole.update(total.to_bytes(8, "little"))
     return str(whole.hexdigest())
 

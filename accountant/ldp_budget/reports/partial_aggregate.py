@@ -31,12 +31,12 @@ from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..registry.collections import Collection
 from ..sdk.domain import Categories
 from .parquet import MAGIC as PARQUET_MAGIC
-from .parquet import SUFFIX, Source, open_partition, partitions_in
-from .report_file import Layout, check_mixed, check_whose, open_reports, read_layout, reading
+from .parquet import SUFFIX, Partition, Source, open_partition, partitions_in
+from .report_file import Layout, Reports, check_mixed, check_whose, open_reports, read_layout, reading
 from .tables import inside, opened, shown_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -286,20 +286,52 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
         return Partial(collection, total, layout, {}, *_charges(file.charged, total))
     total, layout, partitions = None, None, dict[str, Source]()
     charges = Counter[bool | None]()
+    for partition in _partitions(name, collection, partitions):
+        try:
+            total, layout = _added(partition.blocks(), collection, total, layout)
+        except NotSupported as error:
+            why = f"these are not reports of {collection.name}: {error}"
+            raise ReportFileError(partition.place, why) from None
+        charges[partition.charged] += partition.reports
+    return Partial(collection, total, layout, partitions, charges[True], charges[False])
+
+
+def open_files(place: str, collection: Collection, known: dict[str, Source]) -> Iterator[Reports | Partition]:
+    """Yield the open report file at a place, or its open partitions in turn.
+
+    Parameters:
+        place: a report file, a partition, or a folder of partitions; a path, or a URL that `fsspec` knows.
+        collection: the collection of the reports.
+        known: the partitions that were read, by name; the new ones are added.
+
+    Raises:
+        ReportFileError: a file is foreign, truncated, damaged or made for another collection; a partition is already
+            known; or there is no file.
+        NotSupported: pyarrow is missing, or fsspec for a URL.
+    """
+    start = _start(place)
+    if start and not start.startswith(PARQUET_MAGIC):
+        with open_reports(place, collection) as file:
+            yield file
+    else:
+        yield from _partitions(place, collection, known)
+
+
+def _partitions(place: str, collection: Collection, known: dict[str, Source]) -> Iterator[Partition]:
     for each in partitions_in(place):
         with open_partition(each, collection) as partition:
             source = partition.source
-            if source.name in partitions:
+            if source.name in known:
                 raise ReportFileError(
-                    each, f"a partition must be given once: got {again(source, partitions[source.name])}"
+                    each, f"a partition must be given once: got {again(source, known[source.name])}"
                 )
-            partitions[source.name] = source
-            try:
-                total, layout = _added(partition.blocks(), collection, total, layout)
-            except NotSupported as error:
-                raise ReportFileError(each, f"these are not reports of {collection.name}: {error}") from None
-            charges[partition.charged] += partition.reports
-    return Partial(collection, total, layout, partitions, charges[True], charges[False])
+            known[source.name] = source
+            yield partition
+
+
+def is_partial(place: str) -> bool:
+    """Return True if a file is a partial, which holds no reports."""
+    return _start(place).startswith(MAGIC)
 
 
 def _charges(charged: bool | None, total: Any) -> tuple[int, int]:

@@ -51,6 +51,18 @@ def canonical_value(text: str) -> str:
     return value
 
 
+def read_attributes(given: object) -> dict[str, str]:
+    """Return the public attributes of one report, in the order of their names. Raises `InvalidParameter`."""
+    if not isinstance(given, dict) or not all(isinstance(text, str) for item in given.items() for text in item):
+        raise InvalidParameter("public", 'an object of texts, such as {"region": "north"}', shown(given))
+    names = check_columns([canonical_value(name) for name in given])
+    found = dict(sorted(zip(names, map(canonical_value, given.values()), strict=True)))
+    for name, value in found.items():
+        if not value:
+            raise InvalidParameter("public", f"a value for {name}, or no {name}", "an empty text")
+    return found
+
+
 @dataclass(frozen=True)
 class PublicAttributes:
     """The public attributes of some reports: the combinations of values, and the combination of each report.

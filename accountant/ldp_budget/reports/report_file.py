@@ -146,6 +146,21 @@ def read_public(path: str, header: Any) -> tuple[str, ...]:
     return tuple(listed)
 
 
+def check_attributes(columns: tuple[str, ...], reports: int, public: PublicAttributes | None) -> None:
+    """Raise `InvalidParameter` unless `public` has the columns of a file, and a row for each of its new reports."""
+    names, rows = ((), reports) if public is None else (public.names, len(public))
+    if reports and (names, rows) != (columns, reports):
+        expected = f"the columns {', '.join(columns) or '(none)'} of {reports} reports"
+        raise InvalidParameter("public", expected, f"{', '.join(names) or '(none)'} of {rows} reports")
+
+
+def without_attributes(rows: int) -> PublicAttributes:
+    """Return the attributes of reports without any: one combination of no values."""
+    import numpy as np
+
+    return PublicAttributes((), ((),), np.zeros(rows, np.int64))
+
+
 def check_mixed(place: str, charged: int, uncharged: int) -> None:
     """Raise `ReportFileError` if some reports were charged to their users and others were not."""
     if charged and uncharged:
@@ -238,10 +253,7 @@ class ReportWriter:
         if self._layout is None:
             self._layout = layout
             self._begin()
-        names, rows = ((), len(reports)) if public is None else (public.names, len(public))
-        if len(reports) and (names, rows) != (self._public, len(reports)):
-            expected = f"the columns {', '.join(self._public) or '(none)'} of {len(reports)} reports"
-            raise InvalidParameter("public", expected, f"{', '.join(names) or '(none)'} of {rows} reports")
+        check_attributes(self._public, len(reports), public)
         if len(reports):
             attributes = b"" if public is None else public.to_bytes()
             data = reports.astype(self._layout.dtype, copy=False).tobytes()
@@ -370,10 +382,8 @@ class Reports:
         return self._exactly(size), self._exactly(rows * _ROWS.size)
 
     def _public_attributes(self, rows: int, listed: bytes, codes: bytes) -> PublicAttributes:
-        import numpy as np
-
         if not self.public:
-            return PublicAttributes((), ((),), np.zeros(rows, np.int64))
+            return without_attributes(rows)
         try:
             return PublicAttributes.from_bytes(self.public, listed, codes)
         except (ValueError, TypeError, RecursionError):

@@ -15,9 +15,8 @@ from ..accounting.accountant import Accountant
 from ..errors import LedgerError, UnknownName
 from ..guarantees.fixed_point import EPSILON_DIGITS, from_units
 from ..ledger.models import CHARGES, POLICY_SET, VOIDED
+from .partial_aggregate import is_partial, open_files
 from .public_attributes import count_combinations
-from .report_file import header_in, open_reports
-from .tables import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -174,27 +173,17 @@ class PublicColumns:
 def public_columns(files: Sequence[str], collection: Collection) -> PublicColumns | None:
     """Return the public columns of the report files; None if they store none.
 
-    Partitions and partials, which store none, are passed over. Raises `ReportFileError`.
+    Partials, which store none, are passed over. Raises `ReportFileError`.
     """
     names: dict[str, None] = {}
     counts: Counter[tuple[tuple[str, str], ...]] = Counter()
     for path in files:
-        if not _is_report_file(path):
-            continue
-        with open_reports(path, collection) as reports:
+        for reports in () if is_partial(path) else open_files(path, collection, {}):
             if reports.public:
                 names |= dict.fromkeys(reports.public)
                 found = count_combinations(public for _, public in reports.attributed_blocks())
                 counts.update({tuple(zip(reports.public, each, strict=True)): of for each, of in found.items()})
     return PublicColumns(tuple(names), min(counts.values(), default=0)) if names else None
-
-
-def _is_report_file(path: str) -> bool:
-    try:
-        with opened(path) as file:
-            return bool(header_in(file))
-    except OSError:  # a folder of partitions
-        return False
 
 
 @dataclass(frozen=True)

@@ -83,18 +83,20 @@ def difference(survey: Survey, first: MeansEstimate, second: MeansEstimate) -> D
 def groups(survey: Survey, column: str) -> dict[str, MeansEstimate]:
     """Return the means of each group of a public column, by its value.
 
+    A group of a single respondent has no interval, and is left out.
+
     Parameters:
         survey: the reports.
         column: a public column.
 
     Raises:
         InvalidParameter: the column is not public, or has more than `MOST_GROUPS` values.
-        NotSupported: a group has fewer than two respondents.
     """
     _, levels = survey.moments.codes((column,))
     if len(levels) > MOST_GROUPS:
         raise InvalidParameter("by", f"a column of at most {MOST_GROUPS} groups", f"{len(levels)} in {column}")
-    return {value: survey.means(survey.where(column, value)) for (value,) in levels}
+    cells = {value: survey.where(column, value) for (value,) in levels}
+    return {value: survey.means(each) for value, each in cells.items() if survey.moments.counts[each].sum() > 1}
 
 
 def pairs(survey: Survey, means: dict[str, MeansEstimate]) -> Iterator[tuple[str, str, Difference]]:

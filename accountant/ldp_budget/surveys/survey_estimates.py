@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidParameter, NotSupported, ReportFileError
+from ..reports.partial_aggregate import open_files
 from ..reports.public_attributes import count_combinations
-from ..reports.report_file import check_mixed, open_reports
+from ..reports.report_file import check_mixed
 from ..reports.tables import shown_place
 from ..sdk.numeric_mechanism import NumericMechanism
 from .differences import Difference, groups, pairs
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..registry.collections import Collection
+    from ..reports.parquet import Source
     from ..reports.public_attributes import PublicAttributes
 
 ROUND = "round"
@@ -68,7 +70,7 @@ class SurveyFiles:
 
     Parameters:
         survey: the collection of the reports.
-        files: paths or URLs of report files.
+        files: paths or URLs of report files, of partitions, or of folders of partitions.
         rounds: the names of the rounds; empty if all files are one round.
         mixed: True to allow that some reports were charged to their users and others were not.
     """
@@ -83,8 +85,9 @@ class SurveyFiles:
         """Yield the reports with their public attributes, block by block. Raises `ReportFileError`."""
         self.charges = {True: 0, False: 0, None: 0}
         columns: tuple[str, ...] | None = None
+        known: dict[str, Source] = {}
         for number, path in enumerate(self.files):
-            with open_reports(path, self.survey) as reports:
+            for reports in open_files(path, self.survey, known):
                 if columns is not None and reports.public != columns:
                     found = f"its public columns are {_listed(reports.public)}, and those of {self.files[0]} are "
                     raise ReportFileError(shown_place(path), found + _listed(columns))
@@ -100,11 +103,12 @@ class SurveyFiles:
 
     def respondents(self) -> Moments:
         """Return the number of respondents in each cell, as moments without contributions."""
-        return moments_of_counts(count_combinations(public for _, public in self.blocks()), self._columns())
+        columns = (*self.public(), ROUND) if self.rounds else self.public()
+        return moments_of_counts(count_combinations(public for _, public in self.blocks()), columns)
 
-    def _columns(self) -> tuple[str, ...]:
-        with open_reports(self.files[0], self.survey) as reports:
-            return (*reports.public, ROUND) if self.rounds else reports.public
+    def public(self) -> tuple[str, ...]:
+        """Return the public columns of the first file. Raises `ReportFileError`."""
+        return next(open_files(self.files[0], self.survey, {})).public
 
 
 def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float = 0.95) -> Row:

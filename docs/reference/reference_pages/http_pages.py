@@ -170,6 +170,10 @@ def operation_section(method: str, path: str, operation: dict[str, Any]) -> Iter
     yield from request(good[0])
     yield from response(good[0])
     for example in shown:
+        if isinstance(example["body"], dict) and isinstance(good[0]["body"], str):
+            yield from (f"With a JSON body: {example['title'][:1].lower()}{example['title'][1:]}.", "")
+            yield from request(example)
+    for example in shown:
         if example["status"] >= 400 and example is not good[0]:
             yield from (f"Another response: {example['title'][:1].lower()}{example['title'][1:]}.", "")
             yield from response(example)

@@ -9,16 +9,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ldp_budget import Collection, InvalidParameter, UnknownName
 from ldp_budget._files import canonical_json
+from ldp_budget._validation import shown
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.api.schemas import MOST_ENTRIES, POSITION
 from ldp_budget.registry.collections import collection_of
@@ -26,7 +29,7 @@ from ldp_budget.registry.public_definition import About
 
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError
-from ..problems import documented, json_answer
+from ..problems import JSON, documented, json_answer
 from ..proofs import ChargeMark, ProofAnswer, ReportMark, mark_in, marks_in, proof_of
 from ..report_store import Inboxes
 from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
@@ -277,16 +280,50 @@ RAW = "application/octet-stream"
 MOST_CANDIDATES = 10_000
 
 
-async def _body(request: Request) -> bytes:
-    return await request.body()
+class ReportAsked(Asked):
+    """A report with its public attributes."""
+
+    report: str = Field(description="The bytes that the client drew, in hexadecimal.", examples=["02"])
+    public: dict[str, str] = Field(
+        {},
+        description="At most 8 attributes that reveal nothing private, such as the region. They travel with the report, "
+        "without noise. An invitation cannot set them.",
+        examples=[{"region": "north"}],
+    )
 
 
-Report = Annotated[bytes, Depends(_body)]
-_RAW_BODY = {
+class SentReport(NamedTuple):
+    """The bytes of a report, and its public attributes."""
+
+    report: bytes
+    public: dict[str, str]
+
+
+async def _body(request: Request) -> SentReport:
+    if not JSON.match(request.headers.get("Content-Type", "")):
+        return SentReport(await request.body(), {})
+    try:
+        asked = ReportAsked.model_validate(await request.json())
+    except ValidationError as error:
+        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in error.errors()]) from None
+    except json.JSONDecodeError as error:
+        why = {"type": "json_invalid", "loc": ("body", error.pos), "ctx": {"error": error.msg}}
+        raise RequestValidationError([why]) from None
+    try:
+        return SentReport(bytes.fromhex(asked.report), asked.public)
+    except ValueError:
+        raise InvalidParameter("report", "hexadecimal digits, two for each byte", shown(asked.report)) from None
+
+
+Report = Annotated[SentReport, Depends(_body)]
+_REPORT_BODY = {
     "requestBody": {
         "required": True,
-        "description": "The bytes that the client drew, as its program lays them out.",
-        "content": {RAW: {"schema": {"type": "string", "format": "binary"}}},
+        "description": "The bytes that the client drew, as its program lays them out; or JSON, with public attributes.",
+        "content": {
+            RAW: {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": ReportAsked.model_json_schema()},
+        },
     }
 }
 
@@ -295,12 +332,12 @@ _RAW_BODY = {
     "/v1/collections/{name:name}/reports",
     response_model=ReceiptAnswer,
     responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict", "wrong-collection"),
-    openapi_extra=_RAW_BODY,
+    openapi_extra=_REPORT_BODY,
 )
 def take(
     request: Request,
     sender: From,
-    report: Report,
+    sent: Report,
     digest: Annotated[
         str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
     ] = None,
@@ -319,14 +356,23 @@ def take(
 
     With both marks, which the device derives from a secret of 16 bytes, the respondent can check a publication. The
     marks are stored in the transaction of the charge, and `units.cost` of the response has the costs for her receipt.
+
+    `public` attributes become public columns of the report file, and the idempotency key covers them: a retry with
+    other attributes is a conflict. Send the same attributes with every report; where one is missing, the column has
+    the empty text. A report then hides among those with the same attributes. The public definition does not list
+    them, so state in your application what it sends. An invitation cannot set them, so no respondent chooses the group
+    and the weight of her answer.
     """
-    if not report:
-        raise ServiceError("malformed", "the body is empty: it must be the bytes of a report")
+    if not sent.report:
+        raise ServiceError("malformed", "the report is empty: send the bytes that the client drew")
+    if sent.public and sender.caller == CALLER:
+        why = "leave out the public attributes: an invitation cannot set them, only an application with an API key"
+        raise ServiceError("forbidden", why)
     check_digest(digest, sender.held.digest)
     marks = marks_in(report_mark, charge_mark)
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     with request.app.state.in_flight.only("user", sender.caller, sender.user, sender.key):
-        receipt = inbox.take(sender.user, sender.key, report, label=label, marks=marks)
+        receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)
     return receipt_response(receipt)
 
 

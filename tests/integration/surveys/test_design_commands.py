@@ -92,9 +92,39 @@ def test_randomize_of_a_parquet_table_stores_the_same_attributes(run: Any) -> No
     )
 
 
-def test_randomize_with_public_columns_to_a_partition_is_refused(run: Any) -> None:
-    done = run("randomize", "mood", "a.csv", "--column", "mood", "--public", "region", "--out", "n.parquet")
-    assert "--public needs a report file" in done.output
+@pytest.mark.parametrize("charging", [(), ("--spend", "--user-column", "user")], ids=["uncharged", "charged"])
+def test_partition_with_public_columns_is_estimated_by_group(run: Any, charging: tuple[str, ...]) -> None:
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+    from pyarrow import parquet
+
+    run("policy", "set", "default", "--limit", "lifetime=4")
+    run("spend", "u0", "grr", "--epsilon", "1", "--domain-size", "2")
+    public = ("--public", "region", "--public", "age")
+    done = run("randomize", "mood", "a.csv", "--column", "mood", *public, *charging, "--out", "n.parquet")
+    assert done.exit_code == 0, done.output
+    assert "region, age travel with each report, without noise. 4 combinations" in done.stderr
+    reports = PEOPLE - bool(charging)
+    found = parquet.read_table("n.parquet")
+    assert (found.column_names, len(found)) == (["report", "region", "age"], reports)
+    by = run("estimate", "mood", "n.parquet", "--by", "region", "--weights", "weights.csv", "--json")
+    assert by.exit_code == 0, by.output
+    groups = {each["group"]: each for each in json.loads(by.stdout)["groups"]}
+    assert [groups[name]["respondents"] for name in ("north", "south")] == [400 - bool(charging), 800]
+    assert groups["north"]["answers"][0]["share"] > 0.7 > 0.4 > groups["south"]["answers"][0]["share"]
+    assert json.loads(run("estimate", "mood", "n.parquet", "--json").stdout)["reports"] == reports
+    page = run("report", "mood", "n.parquet", "--markdown")
+    assert "public columns region, age" in page.output
+
+
+def test_folder_of_partitions_with_public_columns_is_estimated_by_group(run: Any) -> None:
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+    Path("day").mkdir()
+    for name in ("one", "two"):
+        run("randomize", "mood", "a.csv", "--column", "mood", "--public", "age", "--out", f"day/{name}.parquet")
+    found = json.loads(run("estimate", "mood", "day", "--by", "age", "--json").stdout)
+    assert [each["respondents"] for each in found["groups"]] == [PEOPLE, PEOPLE]
+    again = run("estimate", "mood", "day", "day/one.parquet", "--by", "age")
+    assert "a partition must be given once: got one.parquet, a copy of one.parquet" in again.output
 
 
 def test_randomize_that_charges_stores_the_attributes_of_accepted_users(run: Any) -> None:

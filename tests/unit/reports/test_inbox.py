@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +14,18 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, Collection, KeyConflict, NameTaken, NotSupported, ReportFileError
+from ldp_budget import (
+    Accountant,
+    Collection,
+    InvalidParameter,
+    KeyConflict,
+    NameTaken,
+    NotSupported,
+    ReportFileError,
+)
+from ldp_budget.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Inbox
-from ldp_budget.reports.report_file import read_reports
+from ldp_budget.reports.report_file import open_reports, read_reports
 from ledger_contract import check
 from ledger_places import InFile
 
@@ -177,6 +187,136 @@ def test_ledger_that_was_moved_has_its_reports_and_rounds(box: Inbox, accountant
         check(moved)
 
 
+# -- public attributes -------------------------------------------------------------------------------------------
+
+NORTH, SOUTH = {"region": "north"}, {"region": "south", "age": "65+"}
+
+
+def attributed(path: Path) -> tuple[tuple[str, ...], list[tuple[bytes, tuple[str, ...]]]]:
+    """Return the public columns of a file, and its reports with their values, sorted."""
+    with open_reports(path, PARTY) as reports:
+        rows = [
+            (row.tobytes(), public.combinations[code])
+            for block, public in reports.attributed_blocks()
+            for row, code in zip(block, public.codes, strict=True)
+        ]
+        return reports.public, sorted(rows)
+
+
+def take_mixed(box: Inbox) -> None:
+    for number in range(1, 5):
+        box.take(f"n{number}", "poll", b"\1", public=NORTH)
+        box.take(f"s{number}", "poll", b"\2", public=SOUTH)
+        box.take(f"x{number}", "poll", b"\4")
+
+
+def test_attributes_of_sealed_reports_become_columns_of_the_file(
+    box: Inbox, accountant: Accountant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldp_budget.accounting.stored_reports.PART_BYTES", 64)  # several parts
+    take_mixed(box)
+    box.seal("one")
+    assert box.attributes("one") == ("age", "region")
+    assert box.write("one", tmp_path / "out") == 12
+    rows = [*[(b"\1", ("", "north"))] * 4, *[(b"\2", ("65+", "south"))] * 4, *[(b"\4", ("", ""))] * 4]
+    assert attributed(tmp_path / "out") == (("age", "region"), rows)
+    assert sorted(in_round(box, "one")) == [b"\1"] * 4 + [b"\2"] * 4 + [b"\4"] * 4
+    assert {len(part) % (16 + box.report_bytes) for part in box.marked("one")} == {0}
+    check(accountant)
+
+
+def test_chosen_attributes_alone_become_columns(box: Inbox, tmp_path: Path) -> None:
+    take_mixed(box)
+    box.seal("one")
+    assert box.write("one", tmp_path / "out", public=["region"]) == 12
+    assert attributed(tmp_path / "out")[0] == ("region",)
+    assert box.write("one", tmp_path / "none", public=[]) == 12
+    assert b'"public"' not in (tmp_path / "none").read_bytes()
+    with pytest.raises(InvalidParameter, match=r"round one \(age, region\): got 'place'"):
+        box.write("one", tmp_path / "wrong", public=["place"])
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_round_with_more_attributes_than_a_file_stores_is_written_with_some(box: Inbox, tmp_path: Path) -> None:
+    for number in range(9):
+        box.take(f"user {number}", "poll", b"\1", public={f"a{number}": "x"})
+    box.seal("one")
+    with pytest.raises(InvalidParameter, match="at most 8 columns: got 9"):
+        box.write("one", tmp_path / "out")
+    assert box.write("one", tmp_path / "out", public=["a1"]) == 9
+
+
+def test_round_without_attributes_is_stored_and_written_as_before(box: Inbox, tmp_path: Path) -> None:
+    for number, public in enumerate((None, {})):
+        box.take(f"user {number}", "poll", b"\1", public=public)
+    box.seal("one")
+    [part] = box._reports.round("party", "one")
+    assert (part.reports, len(part.content), box.attributes("one")) == (2, 2 * 17, ())
+    box.write("one", tmp_path / "out")
+    assert b'"public"' not in (tmp_path / "out").read_bytes()
+
+
+def test_attributes_are_canonical_texts(box: Inbox, tmp_path: Path) -> None:
+    box.take("alice", "poll", b"\1", public={"re\u0301gion ": " Su\u0308d"})
+    assert box.take("alice", "poll", b"\1", public={"r\u00e9gion": "S\u00fcd"}).repeated
+    box.seal("one")
+    box.write("one", tmp_path / "out")
+    assert attributed(tmp_path / "out") == (("r\u00e9gion",), [(b"\1", ("S\u00fcd",))])
+
+
+@pytest.mark.parametrize("other", [SOUTH, {"region": "North"}, {"place": "north"}, None, {}])
+def test_retry_with_other_attributes_is_a_conflict(box: Inbox, other: dict[str, str] | None) -> None:
+    assert box.take("alice", "poll", b"\1", public=NORTH)
+    for _ in range(2):
+        with pytest.raises(KeyConflict):
+            box.take("alice", "poll", b"\1", public=other)
+        assert box.take("alice", "poll", b"\2", public=NORTH).repeated
+        if not box.rounds():
+            box.seal("one")
+    assert (len(box), in_round(box, "one")) == (0, [b"\1"])
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        "north",
+        ["region"],
+        {"region": 1},
+        {"region": None},
+        {1: "north"},
+        {"region": ""},
+        {"region": " "},
+        {"": "north"},
+        {"region": "x" * 65},
+        {"r" * 65: "north"},
+        {"region": "a\nb"},
+        {"region": "\ud800"},
+        {"region": "a", " region": "b"},
+        {str(number): "x" for number in range(9)},
+    ],
+)
+def test_invalid_attributes_charge_and_store_nothing(box: Inbox, accountant: Accountant, public: Any) -> None:
+    with pytest.raises(InvalidParameter, match="public"):
+        box.take("alice", "poll", b"\1", public=public)
+    assert (len(box), accountant.history("alice")) == (0, [])
+
+
+def test_erased_attributes_are_nowhere_in_the_file(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
+    box.take("alice", "poll", b"\1", public={"region": "a village of few"})
+    assert [path for path in tmp_path.iterdir() if b"a village of few" in path.read_bytes()]
+    accountant.erase("alice")
+    assert [path.name for path in tmp_path.iterdir() if b"a village of few" in path.read_bytes()] == []
+
+
+def test_publication_leaves_attributes_out(accountant: Accountant, tmp_path: Path) -> None:
+    box, publisher = Inbox(accountant, PARTY), Publisher(accountant)
+    take_mixed(box)
+    publisher.new_key("example.org/party")
+    assert publisher.publish(PARTY, tmp_path / "site").statement["reports"] == 12
+    published = (tmp_path / "site" / "reports.bin").read_bytes()
+    assert (len(published), b"north" in published) == (12 * 17, False)
+
+
 # -- every mechanism -----------------------------------------------------------------------------------------------
 
 
@@ -266,3 +406,35 @@ def test_seal_of_a_sealed_round_writes_the_file_again(command: Any, tmp_path: Pa
     again = command.json("inbox", "seal", "party", tmp_path / "out", "--round", "w1")
     assert again == {"round": "w1", "reports": 1, "out": str(tmp_path / "out"), "waiting": 0}
     assert sealed(tmp_path / "out") == [b"\1"]
+
+
+def test_commands_take_attributes_and_seal_them_as_columns(command: Any, tmp_path: Path) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c")
+    (tmp_path / "sent.jsonl").write_text(
+        "\n".join(
+            json.dumps(
+                {
+                    "user": f"u{number}",
+                    "key": "1",
+                    "report": f"0{number % 3}",
+                    **({"public": {"region": ("north", "south", "South")[number % 3]}} if number < 59 else {}),
+                }
+            )
+            for number in range(60)
+        )
+        + '\n{"user": "v", "key": "1", "report": "01", "public": {"region": 7}}\n'
+    )
+    done = command("inbox", "take", "party", tmp_path / "sent.jsonl")
+    assert done.stdout == "60 taken, 0 repeated, 0 refused, 1 invalid\n"
+    assert 'line 61: public must be an object of texts, such as {"region": "north"}: got' in done.stderr
+    sealing = command("inbox", "seal", "party", tmp_path / "out")
+    assert "Warning: column region has empty values. Send each attribute with every report" in sealing.stderr
+    assert "values of column region differ only by case or spaces: 'South', 'south'" in sealing.stderr
+    assert "Public: region travels with each report, without noise. 4 combinations; the smallest" in sealing.stderr
+    estimated = command("estimate", "party", tmp_path / "out", "--by", "region", "--json")
+    groups = {each["group"]: each["respondents"] for each in json.loads(estimated.stdout)["groups"]}
+    assert groups == {"South": 19, "north": 20, "south": 20}
+    assert "groups of a single respondent have no interval and are left out: 1" in estimated.stderr
+    wrong = command.error("inbox", "seal", "party", tmp_path / "some", "--round", "out", "--public", "place", code=2)
+    assert "attributes of the reports in round out (region): got 'place'" in wrong

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ldp_budget import mechanism
-from ldp_budget.errors import InvalidParameter, NotSupported, ReportFileError
+from ldp_budget.errors import InvalidParameter, ReportFileError
 from ldp_budget.registry.collections import Collection
-from ldp_budget.reports.parquet import writer_to
+from ldp_budget.reports.parquet import open_partition, writer_to
 from ldp_budget.reports.public_attributes import PublicAttributes, check_columns, count_combinations
 from ldp_budget.reports.report_file import ReportWriter, open_reports, read_reports
 
@@ -72,9 +73,84 @@ def test_report_writer_of_other_attributes_is_refused(tmp_path: Path, public: Pu
         w.write(np.array([0, 1], np.uint8), public)
 
 
-def test_writer_of_a_partition_stores_no_attributes(tmp_path: Path) -> None:
-    with pytest.raises(NotSupported, match="partition"):
-        writer_to(tmp_path / "m.parquet", MOOD, public=("region",))
+def _partition(path: Path, names: tuple[str, ...] = ("region", "age")) -> list[tuple[int, tuple[str, ...]]]:
+    """Write a partition in blocks; return its reports with their attributes."""
+    public = PublicAttributes.of(names, [row[: len(names)] for row in ROWS])
+    with writer_to(path, MOOD, public=names) as writer:
+        writer.write(np.array([0, 1, 2, 0], np.uint8), public)
+        writer.write(np.array([], np.uint8))
+        writer.write(np.array([2, 1], np.uint8), public.take([3, 0]))
+    return [
+        (report, ROWS[row][: len(names)]) for report, row in zip([0, 1, 2, 0, 2, 1], [0, 1, 2, 3, 3, 0], strict=True)
+    ]
+
+
+def _table(path: Path) -> Any:
+    """Return a partition as a table with all its metadata, as other programs copy it."""
+    from pyarrow import parquet
+
+    return parquet.read_table(path).replace_schema_metadata(parquet.read_metadata(path).metadata)
+
+
+def _in_partition(path: Path) -> list[tuple[int, tuple[str, ...]]]:
+    with open_partition(path, MOOD) as partition:
+        return [
+            (report, public.combinations[code])
+            for block, public in partition.attributed_blocks()
+            for report, code in zip(block.tolist(), public.codes.tolist(), strict=True)
+        ]
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 100])
+def test_partition_returns_the_attributes_of_each_report(
+    tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+    monkeypatch.setattr("ldp_budget.reports.parquet._GROUP_ROWS", rows)
+    expected = _partition(tmp_path / "m.parquet")
+    assert _in_partition(tmp_path / "m.parquet") == expected
+    with open_partition(tmp_path / "m.parquet", MOOD) as partition:
+        assert (partition.public, sum(map(len, partition.blocks()))) == (("region", "age"), 6)
+    table = _table(tmp_path / "m.parquet")
+    assert table.column_names == ["report", "region", "age"]
+    assert table.column("region").to_pylist() == [row[0] for _, row in expected]
+    parquet.write_table(table, tmp_path / "again.parquet", row_group_size=2, compression="none")
+    assert _in_partition(tmp_path / "again.parquet") == expected
+
+
+def test_partition_with_changed_attributes_is_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+    from pyarrow import parquet
+
+    _partition(tmp_path / "m.parquet")
+    table = _table(tmp_path / "m.parquet")
+    region = table.column("region").to_pylist()
+    place = table.column_names.index("region")
+    for changed in ([*region[1:], region[0]], ["x", *region[1:]], ["a\nb", *region[1:]], [None, *region[1:]]):
+        other = table.set_column(place, "region", pyarrow.array(changed, pyarrow.string()))
+        parquet.write_table(other, tmp_path / "other.parquet")
+        with pytest.raises(ReportFileError, match="damaged"):
+            _in_partition(tmp_path / "other.parquet")
+    for names in (["report", "age"], ["report", "age", "region"], ["report", "region", "age", "age"]):
+        parquet.write_table(table.select(names), tmp_path / "other.parquet")
+        with pytest.raises(ReportFileError, match="not those of a report partition"):
+            _in_partition(tmp_path / "other.parquet")
+
+
+def test_partition_with_a_public_column_named_report_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="columns other than 'report'"):
+        writer_to(tmp_path / "m.parquet", MOOD, public=("report",))
+
+
+def test_partition_writer_of_other_attributes_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+    for public in (None, PublicAttributes.of(("region",), [("a",)] * 2)):
+        with (
+            pytest.raises(InvalidParameter, match="region, age"),
+            writer_to(tmp_path / "m.parquet", MOOD, public=("region", "age")) as writer,
+        ):
+            writer.write(np.array([0, 1], np.uint8), public)
+        assert not (tmp_path / "m.parquet").exists()
 
 
 def test_public_attributes_are_normalized() -> None:

@@ -188,3 +188,12 @@ def test_me_shows_no_charges_of_other_collections(device: Device, accountant: Ac
     accountant.spend("alice", coin)
     device.send()
     assert [charge["collection"] for charge in device.me().json()["charges"]] == ["commute"]
+
+
+def test_invitation_cannot_set_public_attributes(device: Device, accountant: Accountant) -> None:
+    body = b'{"report": "02", "public": {"region": "north"}}'
+    refused = device.send(body, Content_Type="application/json")
+    assert code(refused) == (403, "forbidden")
+    assert "an invitation cannot set them" in refused.json()["detail"]
+    assert (accountant.reports.waiting("commute"), accountant.stats()["users"]) == (0, 0)
+    assert device.send(b'{"report": "02"}', Content_Type="application/json").status_code == 200
