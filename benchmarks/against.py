@@ -1,4 +1,4 @@
-"""The ledger of this checkout beside that of another one, in one run: python benchmarks/against.py OTHER_PYTHON.
+"""The ledger of this checkout compared with that of another one, in one run: python benchmarks/against.py OTHER_PYTHON.
 
 OTHER_PYTHON is an interpreter in whose environment the other checkout is installed. Each figure is taken in turns,
 `--rounds` times, each time in a fresh process; printed are the medians, and the median of the ratios of one turn. The
@@ -132,7 +132,7 @@ def labelled(ledger: str, count: int, label: bool) -> float:
         return rate(count, work)
 
 
-def beside(ledger: str, count: int, other: Callable[[Accountant, threading.Event], None]) -> list[float]:
+def next_to(ledger: str, count: int, other: Callable[[Accountant, threading.Event], None]) -> list[float]:
     """Spend one by one while another thread uses the ledger; return the seconds of each spend."""
     took: list[float] = []
     with opened(ledger) as accountant:
@@ -226,9 +226,9 @@ FIGURES: dict[str, Callable[[str], float]] = {
     "64 lines, key": lambda ledger: lines(ledger, 25_600),
     "bulk, new users": lambda ledger: bulk(ledger, 300_000, False),
     "bulk, known users": lambda ledger: bulk(ledger, 300_000, True),
-    "alone": lambda ledger: speed(beside(ledger, 3000, lambda accountant, stop: None)),
-    "beside a reader": lambda ledger: speed(beside(ledger, 3000, reader)),
-    "beside a bulk run, p99": lambda ledger: p99(beside(ledger, 1500, writer)),
+    "alone": lambda ledger: speed(next_to(ledger, 3000, lambda accountant, stop: None)),
+    "next to a reader": lambda ledger: speed(next_to(ledger, 3000, reader)),
+    "next to a bulk run, p99": lambda ledger: p99(next_to(ledger, 1500, writer)),
     "memory": lambda ledger: single(":memory:", 10_000, False),
     "memory, plain rappor": lambda ledger: labelled(":memory:", 5000, False),
     "memory, labelled rappor": lambda ledger: labelled(":memory:", 2000, True),

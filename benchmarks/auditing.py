@@ -1,4 +1,4 @@
-"""What an audit certifies from a million reports, and how long it and exact verification take.
+"""Certified loss of an audit of a million reports, and the time of the audit and of exact verification.
 
     python benchmarks/auditing.py
 
@@ -27,7 +27,7 @@ SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What it returns, and the processor time it took."""
+    """Result of a call, and its processor time."""
     start = time.process_time()
     return work(), time.process_time() - start
 

@@ -1,10 +1,10 @@
-"""How fast the client in JavaScript draws, on Node.js and in a page of headless Chromium.
+"""Speed of the client in JavaScript, on Node.js and in a page of headless Chromium.
 
     python benchmarks/clients.py
 
 Each figure is 20,000 reports of one collection, all of one device or each with a secret of its own, by which what is
-memoised is worked out anew; the floor is `crypto.getRandomValues` for as many bytes as they have.
-On Node.js the time of the processor stands beside that of the clock, which tells less where others are at work too.
+memoised is computed again; the floor is `crypto.getRandomValues` for as many bytes as they have.
+On Node.js, processor time is printed next to clock time, which depends on other work of the machine.
 Then how long it takes to tell how likely one report is for each answer, at usual sizes and larger ones; and how long
 an inbox takes to check one as it comes in, up to the largest sketch: at most 50 µs is wanted.
 """

@@ -4,11 +4,11 @@
     python benchmarks/clusters.py spends [--users 1000000] [--processes 1,2,4] [--url postgresql://…]
 
 `reports`: the same answers as CSV and as Parquet, randomized with one seeded stream for each stretch of them, come to
-one report file and to partitions. Whatever adds these up must come to the same, to the last bit, or the run ends with
-an error. Memory is the peak of a worker's process, beside what it took before its first partition: the engine's own.
+one report file and to partitions. Each way to aggregate them must give the same bytes, or the run ends with
+an error. Memory is the peak of a worker's process; the engine's own, before the first partition, is printed next to it.
 
 `spends`: a list of users in a Parquet file, charged in shards of one run, on a PostgreSQL of its own (or `--url`) and
-on a file by one process. Then the same run once more, which charges nobody.
+on a file by one process. Then the same run once more, which charges no user.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BILLION = 10**9
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has held. `ru_maxrss` would begin with that of whoever started it."""
+    """Peak memory of this process. `ru_maxrss` would begin with that of the parent process."""
     try:
         [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
         return int(line.split()[1]) / 1024
@@ -126,11 +126,11 @@ def randomize_parquet(folder: Path) -> float:
     return peak_megabytes()
 
 
-# -- whoever adds them up -------------------------------------------------------------------------------------
+# -- aggregation -------------------------------------------------------------------------------------
 
 
 Added = tuple[float, Partial]
-"""How long it took, without the start of the engine where that is a step of its own; and what it came to."""
+"""Seconds, without the start of the engine if that is a step of its own, and the aggregate."""
 
 
 def by_one(folder: Path, notes: str, name: str) -> Added:
@@ -268,7 +268,7 @@ def reports(count: int, engines: list[str]) -> None:
 
 
 def alone(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    """What a call returns in a fresh process, and how long it took there."""
+    """Result of a call in a fresh process, and its seconds."""
     # Not a pool of multiprocessing: its processes may have no children, and some of these have.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_timed, call, arguments).result()
@@ -303,7 +303,7 @@ def listed(path: Path) -> Iterator[str]:
 
 
 def charge(ledger: str, path: Path, shard: tuple[int, int]) -> tuple[int, int, float, float]:
-    """How many were charged and had been before, this process's own time, and its memory."""
+    """Numbers of users charged now and before, processor time and peak memory of this process."""
     with Accountant(ledger, create=False) as accountant:
         result = accountant.spend_many(
             listed(path), COIN, key="run", shard=shard, on_batch=lambda users, refused: None

@@ -1,4 +1,4 @@
-"""Variance, size and decoding time of compact frequency reports: pgr beside subset-selection and hcms.
+"""Variance, size and decoding time of compact frequency reports: pgr compared with subset-selection and hcms.
 
     python benchmarks/compact_reports.py [--quick]
 

@@ -1,4 +1,4 @@
-"""ε of composed reports beside the peers: value, looseness, time and memory, on the same cases in one run.
+"""ε of composed reports compared with other libraries: value, looseness, time and memory, on the same cases in one run.
 
     pip install -r benchmarks/peers/requirements/dp-accounting.txt -r benchmarks/peers/requirements/prv-accountant.txt
     python benchmarks/composition.py
@@ -171,7 +171,7 @@ def run_cell(tool: str, case: str) -> None:
 
 
 def cell(tool: str, case: str) -> dict[str, Any]:
-    """What a process of its own measured, or why it did not."""
+    """Figures of a process of its own, or the reason for none."""
     command = [sys.executable, __file__, tool, case]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)

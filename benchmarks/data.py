@@ -1,4 +1,4 @@
-"""How fast a column of a file is randomized, and in how much memory: CSV, Parquet and Arrow, the same rows.
+"""Speed and memory of randomizing a column of a file: CSV, Parquet and Arrow, the same rows.
 
     python benchmarks/data.py [ROWS]
 

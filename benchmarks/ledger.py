@@ -1,4 +1,4 @@
-"""The ledger beside hand-written SQLite that does the same work, in one run.
+"""The ledger compared with hand-written SQLite that does the same work, in one run.
 
     python benchmarks/ledger.py [--quick] [--peer PYTHON]
 
@@ -7,7 +7,7 @@ same settings, in a temporary folder. The two take turns in small rounds, and th
 that a busy moment of the machine, or of its disk, meets both. Takes some minutes, with `--quick` less than one. Needs
 a Unix.
 
-diffprivlib's accountant, in memory, stands beside where the interpreter `--peer` (this one, if not given) can import
+diffprivlib's accountant, in memory, is measured too where the interpreter `--peer` (this one, if not given) can import
 it: diffprivlib 0.6.5 does so with scikit-learn < 1.5 and numpy < 2, in an environment of its own.
 """
 
@@ -48,7 +48,7 @@ REPORT = ldp_budget.mechanism("oue")(epsilon="0.000001", domain_size=7)
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything."""
+    """Sizes of the work."""
 
     rounds: int
     past: int
@@ -215,7 +215,7 @@ def singles(folder: Path, sizes: Sizes) -> None:
         light = f"light-{rule}"
         ours.speed(light, rule, 10)
         ratio(
-            f"after {sizes.past:,} past spends, beside 10, {rule}",
+            f"after {sizes.past:,} past spends, against 10, {rule}",
             0.9,
             2 * sizes.rounds,
             lambda rule=rule: ours.speed("heavy", rule),  # type: ignore[misc]
@@ -234,9 +234,9 @@ def threads(folder: Path, sizes: Sizes) -> None:
 
         speed(), floor.speed(users * TURN, THREADS)
         single = None if target is None else 1.5
-        ratio(f"{kind}, beside one transaction each", single, sizes.rounds, speed, lambda: floor.speed(users * 5, 1))
+        ratio(f"{kind}, against one transaction each", single, sizes.rounds, speed, lambda: floor.speed(users * 5, 1))
         ratio(
-            f"{kind}, beside a batch of 64",
+            f"{kind}, against a batch of 64",
             target,
             sizes.rounds,
             speed,
@@ -248,7 +248,7 @@ def threads(folder: Path, sizes: Sizes) -> None:
     ):
         batch(users)
         ratio(
-            f"{kind}, beside a batch of 64",
+            f"{kind}, against a batch of 64",
             None,
             sizes.rounds,
             lambda batch=batch: batch(users),  # type: ignore[misc]
@@ -311,14 +311,14 @@ def bulk(folder: Path, sizes: Sizes) -> None:
 
         ratio(f"{sizes.users:,} {kind} users, in batches", 0.4, sizes.users // BATCH, spend, spend_floor)
     ours.accountant.close()
-    amount("p99 of a single spend beside a bulk run, ms", wait_beside_bulk(folder, sizes.users), 40)
+    amount("p99 of a single spend next to a bulk run, ms", wait_next_to_bulk(folder, sizes.users), 40)
     amount("bytes a user: accounts, users and their indexes", bytes_a_user(folder / "bulk.db", sizes.users), 120)
     processes(folder, sizes)
 
 
-def wait_beside_bulk(folder: Path, users: int) -> float:
+def wait_next_to_bulk(folder: Path, users: int) -> float:
     """The 99th percentile of how long a single spend takes while another thread charges many users, in ms."""
-    ours = Ours(folder / "beside.db")
+    ours = Ours(folder / "next.db")
     run = threading.Thread(
         target=lambda: ours.accountant.spend_many(names(users), REPORT, policy="basic", on_batch=ignore)
     )
@@ -364,14 +364,14 @@ def processes(folder: Path, sizes: Sizes) -> None:
         peaks[words[0]] = max(peaks.get(words[0], 0), peak_of(words))
         return sizes.users / (time.perf_counter() - start)
 
-    name = "spend-many from a CSV, beside the library"
+    name = "spend-many from a CSV, against the library"
     ratio(name, 0.5, sizes.runs, lambda: speed(command), lambda: speed(library))
     amount("peak memory of the library's process, MiB", peaks[library[0]], 300)
     amount("peak memory of spend-many, MiB", peaks[command[0]], 300)
 
 
 def balances(folder: Path, sizes: Sizes) -> None:
-    """What 5,000 of many users have spent: by `balances` beside one reading for each; and as a whole process."""
+    """Sums of 5,000 of many users: `balances` against one reading for each; and as a whole process."""
     path, users, asked = folder / "balances.db", folder / "asked.csv", [*names(ASKED)]
     users.write_text("user\n" + "\n".join(asked) + "\n")
     ours = Ours(path)
@@ -384,7 +384,7 @@ def balances(folder: Path, sizes: Sizes) -> None:
         some = asked[:: ASKED // 500]
         return len(some) / seconds(lambda: [ours.accountant.balance(user, "basic").to_row() for user in some])
 
-    ratio(f"balances of {ASKED:,} users, beside one reading each", 2, max(3, sizes.rounds // 3), together, each)
+    ratio(f"balances of {ASKED:,} users, against one reading each", 2, max(3, sizes.rounds // 3), together, each)
     ours.accountant.close()
     script = str(Path(sys.executable).with_name("ldp-budget"))
     command = [script, "--ledger", str(path), "balance", "--users", str(users), "--policy", "basic"]
@@ -397,26 +397,26 @@ def balances(folder: Path, sizes: Sizes) -> None:
 
 
 def readers(folder: Path, sizes: Sizes) -> None:
-    """Spends next to a snapshot that a reader holds, as a backup does, once the log is long; beside none."""
-    beside, alone = Ours(folder / "beside.db"), Ours(folder / "alone.db")
-    beside.speed("alice"), alone.speed("alice")
-    with contextlib.closing(sqlite3.connect(folder / "beside.db", isolation_level=None)) as reader:
+    """Spends next to a snapshot that a reader holds, as a backup does, once the log is long; against none."""
+    held, alone = Ours(folder / "next.db"), Ours(folder / "alone.db")
+    held.speed("alice"), alone.speed("alice")
+    with contextlib.closing(sqlite3.connect(folder / "next.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM journal").fetchone()
-        log, batches = folder / "beside.db-wal", 0
+        log, batches = folder / "next.db-wal", 0
         while log.stat().st_size < LOG_BYTES:
             users = [f"user{batches}-{number}" for number in range(20_000)]
-            for ours in (beside, alone):
+            for ours in (held, alone):
                 ours.accountant.spend_many(users, REPORT, policy="basic")
             batches += 1
         ratio(
-            f"a spend, a snapshot held, log {LOG_BYTES >> 20} MiB; beside none",
+            f"a spend, a snapshot held, log {LOG_BYTES >> 20} MiB; against none",
             0.8,
             2 * sizes.rounds,
-            lambda: beside.speed("alice"),
+            lambda: held.speed("alice"),
             lambda: alone.speed("alice"),
         )
-    beside.accountant.close(), alone.accountant.close()
+    held.accountant.close(), alone.accountant.close()
 
 
 # A process starts with the peak of the one that started it, so a small one stands between.

@@ -1,4 +1,4 @@
-"""Reports a second on one core, client and server apart, beside pure-ldp and multi-freq-ldpy in the same run.
+"""Reports a second on one core, client and server apart, compared with pure-ldp and multi-freq-ldpy in the same run.
 
     python benchmarks/mechanisms.py [--quick | --memory]
 
@@ -223,7 +223,7 @@ def short(figure: float) -> str:
 
 
 def verdict(row: Row, side: str, missing: set[str]) -> tuple[str, str]:
-    """What is aimed at, and whether it is met."""
+    """Target, and whether it is met."""
     target = row.targets.get(side)
     if target is None:
         return "none", ""
@@ -235,7 +235,7 @@ def verdict(row: Row, side: str, missing: set[str]) -> tuple[str, str]:
     return said, "met" if row.ours.figure(side) >= target[1] * row.peers["pure-ldp"].figure(side) else "MISSED"
 
 
-def beside(row: Row, peer: str, side: str, missing: set[str]) -> str:
+def compared(row: Row, peer: str, side: str, missing: set[str]) -> str:
     if peer in missing:
         return "not installed"
     if peer not in row.peers:
@@ -257,7 +257,7 @@ def measure(rounds: int, reports: int) -> None:
     print("| --- | --- | ---: | --- | --- | ---: | ---: |")
     for row in table:
         for side in ("client", "server"):
-            others = [beside(row, peer, side, missing) for peer in PEERS]
+            others = [compared(row, peer, side, missing) for peer in PEERS]
             cells = (row.name, side, short(row.ours.figure(side)), *verdict(row, side, missing), *others)
             print("| " + " | ".join(cells) + " |")
 

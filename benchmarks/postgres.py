@@ -1,4 +1,4 @@
-"""The ledger on PostgreSQL beside the one in a file and beside hand-written SQL, in one run.
+"""The ledger on PostgreSQL compared with one in a file and with hand-written SQL, in one run.
 
     python benchmarks/postgres.py [--only single] [--url postgresql://…] [--seconds 3]
     python benchmarks/postgres.py --partitions-cost | --flat
@@ -7,8 +7,8 @@ Without --url it starts a server of its own, as the tests do, with all durabilit
 is the ratio to the ledger in a SQLite file, `/ floor` that to statements by hand which lock a row, read two, write
 four and commit in the same two trips, without keys, limits or a chain. Three turns of each; the medians.
 
---partitions-cost: what chains cost, as 4 processes of 16 threads over 1, 16 and 64 partitions beside 4,096, where few meet.
---flat: one thread and 64 threads on a ledger with a million entries beside a ledger with a few.
+--partitions-cost: what chains cost, as 4 processes of 16 threads over 1, 16 and 64 partitions against 4,096, where few meet.
+--flat: one thread and 64 threads on a ledger with a million entries against a ledger with a few.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LIMITS = ["lifetime=100000", "day=50000"]
 
 
 def spend_for(seconds: float, ledger: str, threads: int, part: int = 0) -> tuple[int, list[float]]:
-    """How many spends `threads` threads make in a time, and how long each took."""
+    """Number of spends of `threads` threads in a time, and the seconds of each."""
     took: list[list[float]] = [[] for _ in range(threads)]
     with Accountant(ledger, create=False) as accountant:
 

@@ -1,4 +1,4 @@
-"""The service beside the same framework answering a constant, in one run; and whether its memory stays flat.
+"""The service compared with the same framework answering a constant, in one run; and whether its memory stays flat.
 
     python benchmarks/service.py [--quick] [--only NAME] [--requests 1000000] [--profile FILE]
 
@@ -57,7 +57,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 def serve_ledger(ledger: str, listener: socket.socket, profile: str | None = None) -> None:
-    """The service itself, as `ldp-budget serve` runs it, with a log that nobody reads."""
+    """The service itself, as `ldp-budget serve` runs it, with a log that is not read."""
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the life of the process
     run = partial(serve_forever, ledger, sockets=[listener], notice=0, drain=5, say=lambda text: None)
     if profile is None:
@@ -107,13 +107,13 @@ def running(serve: Callable[[socket.socket], None]) -> Iterator[tuple[int, int]]
 
 
 def processor_seconds(pid: int) -> float:
-    """How long a process has been computing."""
+    """Processor time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:
-    """How much memory it has."""
+    """Memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -122,7 +122,7 @@ def resident_bytes(pid: int) -> int:
 
 @dataclass
 class Measured:
-    """What clients saw: how many answers of which status in how many seconds, and how long each took."""
+    """Responses by status, seconds in all, and the seconds of each response."""
 
     seconds: float = 0.0
     took: list[float] = field(default_factory=list)
@@ -224,7 +224,7 @@ def made(ledger: str) -> str:
 
 @contextmanager
 def ledgers() -> Iterator[dict[str, str]]:
-    """Where the ledgers of a run lie: one in a file and, if there is a server, one on it."""
+    """Ledgers of a run: one in a file and, if there is a server, one on it."""
     server = shared_server()
     # Not where files are kept in memory: a file is to be as durable as the server.
     with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -241,7 +241,7 @@ def ledgers() -> Iterator[dict[str, str]]:
 def throughput(
     serve: Callable[[socket.socket], None], secret: str, clients: int, seconds: float
 ) -> tuple[Measured, float]:
-    """What the clients saw of a server, and requests for each second of its processor."""
+    """Figures of the clients of a server, and requests for each second of its processor."""
     with running(serve) as (port, pid):
         load(port, secret, clients, 0.5)
         used = processor_seconds(pid)
@@ -324,7 +324,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 def memory(places: dict[str, str], requests: int) -> None:
-    """How much memory a server has after so many requests; the first tenth warms its caches."""
+    """Memory of a server after a number of requests; the first tenth warms its caches."""
     print("\n| server | requests | after a tenth | half | all | growth of the second half |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, ledger in places.items():
@@ -341,7 +341,7 @@ def memory(places: dict[str, str], requests: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one turn of one second each")
-    parser.add_argument("--only", default="", help="servers whose names contain this, beside the constants")
+    parser.add_argument("--only", default="", help="servers whose names contain this, next to the constants")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each turn of single spends; 0: none")
     parser.add_argument("--requests", type=int, default=200_000, help="of the measurement of memory; 0: none")
     parser.add_argument("--lines", type=int, default=100_000, help="users charged in batches; 0: none")

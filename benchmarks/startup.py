@@ -1,10 +1,10 @@
-"""How long `ldp-budget` takes from the shell's point of view: whole processes, beside a floor of the same run.
+"""Time of whole `ldp-budget` processes, compared with a floor of the same run.
 
     python benchmarks/startup.py [ROUNDS]
 
 The floor is `python -c "import click"`, which no command written with click can beat. In each round every command
 runs once, one after the other, so that a busy moment of the machine meets all of them; the medians over the rounds
-are printed as a table, with the ratio to the floor. The processor's time stands beside the clock's, as other work on
+are printed as a table, with the ratio to the floor. Processor time is printed next to clock time, because other work on
 the machine moves it less. Targets: `--help` at most twice the floor, a spend at most 0.4 s. Needs a Unix.
 """
 
@@ -75,7 +75,7 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "LDP_BUDGET_LEDGER": os.path.join(folder, "ledger.db")}
-        # Compiled modules are kept, as in any installation, and here rather than beside the sources.
+        # Compiled modules are kept, as in any installation, and here rather than next to the sources.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPYCACHEPREFIX"] = os.path.join(folder, "compiled")
         policy = (SCRIPT, "policy", "set", "default", "--limit", "lifetime=10", "--limit", "day=5")

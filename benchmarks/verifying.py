@@ -1,4 +1,4 @@
-"""`verify` of a million entries beside plain reading of every row, each in a process of its own.
+"""`verify` of a million entries compared with plain reading of every row, each in a process of its own.
 
     python benchmarks/verifying.py [--entries N]
 

@@ -1,4 +1,4 @@
-"""Measure ldp-budget beside other libraries, and write the page that compares them.
+"""Measure ldp-budget and other libraries, and write the page that compares them.
 
     python benchmarks/peers                          everything; results.json and the page
     python benchmarks/peers --peers opendp,autodp    ldp-budget and these
@@ -39,7 +39,7 @@ def main() -> None:
     peers = [name for name in options.peers.split(",") if name]
     unknown = sorted(set(peers) - set(work.PEERS))
     if unknown:
-        parser.error(f"--peers: expected some of {', '.join(work.PEERS)}; found {', '.join(unknown)}")
+        parser.error(f"--peers must be some of {', '.join(work.PEERS)}: got {', '.join(unknown)}")
     environments = options.environments.resolve()
     if options.check or options.render:
         results = json.loads(options.results.read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def text_of(results: dict) -> str:
 
 
 def repeated(old: dict, new: dict) -> dict:
-    """How many of the ratios of two runs are near each other, and those that moved furthest."""
+    """Number of ratios that are near each other in two runs, and those that moved furthest."""
     factors = moved(old, new)
     within = sum(1 / WITHIN <= factor <= WITHIN for _, factor in factors)
     furthest = factors[: max(5, len(factors) - within)]

@@ -1,8 +1,8 @@
 """An environment for every library, and a process at work in it.
 
-An environment is first installed as anybody would today, from nothing but the pinned library itself, and then asked
-to import it. Only where that fails it gets what else stands in its file of `requirements`. What came of both is kept
-beside it, so that a later run need not install again.
+An environment is first installed from the pinned library alone, as a user would, and then asked
+to import it. Only where that fails it gets the rest of its file of `requirements`. The results of both are kept
+next to it, so that a later run need not install again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT = 600.0  # seconds that a library may take to answer, of a machine that ma
 
 
 def requirements(library: str) -> list[str]:
-    """What is installed, the library itself first."""
+    """Installed packages, the library itself first."""
     if library == work.OURS:
         return [f"{ROOT}[fast]"]
     lines = (HERE / "requirements" / f"{library}.txt").read_text(encoding="utf-8").splitlines()
@@ -37,14 +37,14 @@ def python_of(folder: Path, library: str) -> Path:
 
 
 def prepared(folder: Path, library: str) -> dict[str, Any]:
-    """How the installation went: {"fresh": what it said, or None where it worked, "pins": what it needs besides}."""
+    """Result of the installation: {"fresh": what it said, or None where it worked, "pins": what it needs besides}."""
     wanted = requirements(library)
     record = folder / library / "peers.json"
     python = python_of(folder, library)
     if record.exists():
         kept: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
         if kept["wanted"] == wanted:
-            if library == work.OURS:  # its sources may have changed since, and are built anew
+            if library == work.OURS:  # its sources may have changed since, so they are built again
                 kept["after"] = _install(python, ["--force-reinstall", "--no-deps", *wanted])
             return kept
     shutil.rmtree(folder / library, ignore_errors=True)

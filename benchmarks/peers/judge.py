@@ -1,4 +1,4 @@
-"""What is true of the answers of all libraries, as ldp-budget certifies it: lines of JSON in and out, as worker.py.
+"""Certified bounds for the answers of all libraries: lines of JSON in and out, as worker.py.
 
     PYTHON judge.py
 
@@ -43,7 +43,7 @@ def _bounds(charges: list[tuple[Guarantee, int]], delta: float) -> dict[str, flo
 
 
 def audited(command: list[str], mechanism: str) -> dict[str, Any]:
-    """The lower bound of the loss of a client that `command` starts, beside what is promised of it."""
+    """The lower bound of the loss of a client that `command` starts, next to its promise."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as worker:
         client = _client(worker, mechanism)
         made = client(epsilon=1)
@@ -90,7 +90,7 @@ def _client(worker: Any, mechanism: str) -> Any:
 
 
 class _SaidError(Exception):
-    """What a client answers in place of reports."""
+    """Answer of a client in place of reports."""
 
 
 ASKED = {call.__name__: call for call in (gaussian, composition, audited)}

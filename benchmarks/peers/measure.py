@@ -136,7 +136,7 @@ def _describe(run: Run, about: dict[str, Any]) -> None:
 
 
 def _certified(run: Run, figure: Figure, answer: Figure, **asked: Any) -> None:
-    """Set the answer beside the certified bounds of the ε that it stands for."""
+    """Compare the answer with the certified bounds of its ε."""
     figure.update(answer.get("found", answer))
     if "found" in answer:
         bounds = run.judge.ask(**asked)
@@ -245,7 +245,7 @@ def _memory(run: Run) -> None:
 
 
 def _timed(run: Run) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """What is timed: task, case, the ability it needs, and what is asked."""
+    """Timed work: task, case, the ability it needs, and the question."""
     epsilon, delta = work.TARGETS[0]
     asked: dict[str, Any] = {"do": "sigma_seconds", "epsilon": epsilon, "delta": delta}
     yield "calibrate", target(epsilon, delta), "calibrate", asked

@@ -57,7 +57,7 @@ def _name(figure: Figure) -> str:
 
 
 def _time_of(figures: list[Figure], like: Figure) -> Figure:
-    """Where the time of that figure's work stands."""
+    """Place of the time of that figure's work."""
     same = ("case", "library", "way")
     found = [each for each in figures if each.get("time") and all(each[key] == like[key] for key in same)]
     return found[0] if found else {}
@@ -81,7 +81,7 @@ def seconds(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """How many a second, of so many seconds each."""
+    """Number a second, of so many seconds each."""
     many = 1 / value
     return f"{many / 1e6:.3g} M/s" if many >= 1e6 else f"{many / 1e3:.3g} k/s" if many >= 1e3 else f"{many:.3g} /s"
 
@@ -200,7 +200,7 @@ def _summary_cell(figures: list[Figure], task: str, library: str) -> str:
 
 
 def _is_ours_first(figure: Figure) -> bool:
-    """Whether this is what the others' time is told in."""
+    """True if the time of the others is a multiple of this one."""
     return figure["library"] == work.OURS and figure["ratio"] == 1.0
 
 

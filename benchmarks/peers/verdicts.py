@@ -1,4 +1,4 @@
-"""What is thought of a figure: whether a promise, an account or an estimate is as it should be."""
+"""Verdicts on figures: whether a promise, an account or an estimate is correct."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RIGHT, REFUSES, FORGETS = "right", "refuses what fits", "**forgets**"
 
 
 def verdict(figure: Figure) -> str:
-    """Whether what is promised is as much as is certainly lost."""
+    """Verdict on a promise: it must be at least the certified loss."""
     if "promised" not in figure or "lower" not in figure:
         return "not judged"
     promised, lower = figure["promised"], figure["lower"]
@@ -26,7 +26,7 @@ def verdict(figure: Figure) -> str:
 
 
 def account_verdict(figure: Figure) -> str:
-    """Whether the account accepted what fits and nothing else."""
+    """Verdict on an account: it must accept what fits and nothing else."""
     if "accepted" not in figure:
         return "not judged"
     accepted, right = figure["accepted"], figure.get("right")
@@ -45,7 +45,7 @@ def is_biased(figure: Figure) -> bool:
 
 
 def count(verdicts: list[str]) -> str:
-    """How many are as they should be, and how many are not in which way."""
+    """Numbers of correct and of wrong figures, by kind of error."""
     if not verdicts:
         return ""
     good = [each for each in verdicts if each in (SAFE, RIGHT)]

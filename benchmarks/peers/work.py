@@ -39,7 +39,7 @@ class Composition(NamedTuple):
     reports: Reports
 
 
-# (ε, δ) that are asked of everybody: two ordinary ones and tails.
+# (ε, δ) for every library: two ordinary ones and tails.
 TARGETS = ((1.0, 1e-6), (0.1, 1e-10), (20.0, 1e-9), (1.0, 1e-20), (1.0, 1e-30))
 # And a table of ordinary ones, of which only is counted how many answers are unsafe.
 TABLE = tuple((epsilon, delta) for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0) for delta in (1e-5, 1e-6, 1e-9, 1e-12))
@@ -81,7 +81,7 @@ ESTIMATED_REPORTS, ESTIMATED_REPEATS = 2000, 60
 
 @dataclass
 class Collector:
-    """One question. Answers are a list of 0, 1, …; reports are whatever the library makes of them.
+    """One question. Answers are a list of 0, 1, …; reports are as the library makes them.
 
     epsilon: what the library promises, of one report, or of all of one value where they are memoised.
     prepare: the list -> values as the library likes to be given them, which is in no figure.

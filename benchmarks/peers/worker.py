@@ -96,7 +96,7 @@ def _batch(call: Callable[[], Any], loops: int) -> float:
 
 
 def values_of(collector: work.Collector, count: int, answers: int) -> Any:
-    """The same answers for everybody, each about equally often."""
+    """The same answers for every library, each about equally often."""
     return collector.prepare([(number * 7919) % answers for number in range(count)])
 
 
@@ -172,7 +172,7 @@ def thousand_spends(library: Library, way: str) -> dict[str, Any]:
 def accepted_of(
     library: Library, way: str, capacity: float, spends: list[float], shared: bool = False
 ) -> dict[str, Any]:
-    """Which of these spends an account accepts: a new one, or `shared` the one that an earlier process left."""
+    """Spends that an account accepts: a new one, or `shared` the one that an earlier process left."""
     with nullcontext() if shared else _new_folder():
         accepted = library.ways("spend")[way](capacity)
         return {"accepted": [bool(accepted(epsilon)) for epsilon in spends]}
@@ -254,9 +254,9 @@ def estimate_seconds(library: Library, mechanism: str, intervals: bool) -> dict[
 
 
 def estimates(library: Library, mechanism: str) -> dict[str, Any]:
-    """How far off the estimated share of an answer is that no user gave, and how often intervals hold the truth.
+    """Error of the estimated share of an answer that no user gave, and how often intervals hold the truth.
 
-    Nine users of ten give answer 0, nobody the last one, the others any of those between.
+    Nine users of ten give answer 0, none the last one, the others any of those between.
     """
     collector, answers = _collector(library, mechanism, "ESTIMATED")
     if collector.estimate is None:
@@ -287,7 +287,7 @@ def rows(library: Library, mechanism: str, values: list[int], secrets: list[str]
 
 
 def memory(library: Library, task: str) -> dict[str, Any]:
-    """Megabytes beside those of the imports, for each way: the most of the process that does one after the other."""
+    """Megabytes above those of the imports, for each way: the most of the process that does one after the other."""
     found: dict[str, Any] = {}
     for way, call in _memory_work(library, task):
         call()

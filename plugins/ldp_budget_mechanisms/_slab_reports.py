@@ -59,7 +59,7 @@ def slabs_of(reports: Any, space: LinearHashing) -> Ints:
 
 @dataclass
 class SlabAggregate:
-    """How often each slab was reported: of a few reports the reported ones alone, else all of them.
+    """Number of reports of each slab: of a few reports the reported ones alone, else all of them.
 
     `listed`: the numbers of the slabs that `counts` belong to, ascending; empty if they belong to all.
     """

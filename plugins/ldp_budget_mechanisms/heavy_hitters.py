@@ -96,7 +96,7 @@ class HeavyHitters(Mechanism):
 
     @property
     def _sizes(self) -> list[int]:
-        """What a level adds to a prefix is below this number."""
+        """A level adds less than this number to a prefix."""
         return [2**16] * (self._levels - 1) + [2**8 if self.length % 2 and self.length > 1 else 2**16]
 
     @property

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 _LARGER = Fraction(101, 100)
-"""How much larger than the least a variance may be, in exchange for shorter reports."""
+"""Largest ratio of a variance to the least one, in exchange for shorter reports."""
 
 
 @functools.lru_cache(maxsize=1024)

@@ -348,7 +348,7 @@ class SameForAllMechanisms(KeptBits):
 
 
 class KeptAfresh(KeptBits):
-    """What is kept for good is drawn again with every generator: from the secret and from the stream."""
+    """Draws kept for good are drawn again with every generator: from the secret and from the stream."""
 
     name = "kept-afresh"
 

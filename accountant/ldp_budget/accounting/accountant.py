@@ -144,7 +144,7 @@ class Accountant:
 
     @property
     def books(self) -> Books:
-        """What a publication reads: the accounts' totals, and the charges of a collection with their marks."""
+        """Data of a publication: the accounts' totals, and the charges of a collection with their marks."""
         return Books(self._ledger)
 
     def close(self) -> None:

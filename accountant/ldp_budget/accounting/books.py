@@ -1,4 +1,4 @@
-"""What a publication reads in a ledger: the totals of all accounts, and the charges of a collection with their marks.
+"""Data of a publication in a ledger: the totals of all accounts, and the charges of a collection with their marks.
 
 A mark is 16 bytes that a respondent's device chose. The mark of a charge is a note on its entry, so it is erased with
 the user. The books are read from one snapshot of each partition, and nothing is written.
@@ -61,7 +61,7 @@ class Book(NamedTuple):
 
 
 class Books:
-    """What publications read: `Accountant.books`."""
+    """Data of publications: `Accountant.books`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

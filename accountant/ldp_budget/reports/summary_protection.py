@@ -1,4 +1,4 @@
-"""How the answers of a survey are protected, in plain words: a section of its page.
+"""Protection of the answers of a survey, in plain words: a section of its page.
 
 After NIST SP 800-226, the section states the unit of privacy, the trust model, the meaning of ε, what the server sees,
 and what is not covered.

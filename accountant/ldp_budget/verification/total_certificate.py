@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "ldp-budget total", 1
 
 _CLOSE, _LATTICE, _LOOSER = "1.0009", "1.000001", ("1.003", "1.01", "1.03", "1.1")
-"""How much larger than the exact ε the claimed ε is: usually, where no loss is rounded, and where nothing else is proved."""
+"""Excess of the claimed ε over the exact one: usually, where no loss is rounded, and where nothing else is proved."""
 _HALVINGS = 5
 _MOST_CELLS = 12_000  # of a grid that all losses are multiples of
 _VARIANCE = 0.01  # a grid with this squared step, relative to a report's variance, raises ε by about 0.1 %

@@ -14,7 +14,7 @@ MISSING = {
 def calibrate() -> dict[str, Any]:
     from prv_accountant.dpsgd import find_noise_multiplier
 
-    # One step of DP-SGD that samples everybody; the error of ε is its documentation's usual one.
+    # One step of DP-SGD that samples every user; the error of ε is its documentation's usual one.
     return {"find_noise_multiplier": lambda epsilon, delta: float(find_noise_multiplier(1.0, 1, epsilon, delta))}
 
 

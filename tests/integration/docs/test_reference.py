@@ -43,7 +43,15 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-BY_HAND = ("certificate-format", "client-programs", "formats/publication", "index", "law-check", "questionnaires", "stability")
+BY_HAND = (
+    "certificate-format",
+    "client-programs",
+    "formats/publication",
+    "index",
+    "law-check",
+    "questionnaires",
+    "stability",
+)
 
 
 def test_generated_pages_compared_with_new_ones_are_equal(fresh: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the commands for plugins print: no empty heading, no hidden column, and what to do."""
+"""Output of the commands for plugins: no empty heading, no hidden column, and what to do."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cell_law(mechanism: Any, point: int) -> dict[int, Fraction]:
-    """How likely every cell is, from the five draws of the client."""
+    """Probability of each cell, from the five draws of the client."""
     keep, window, alpha = Fraction(mechanism.keep, ONE), mechanism.window, Fraction(mechanism.piecewise, ONE)
     low, high = mechanism.numbers
     least, growth = mechanism._upper_one
