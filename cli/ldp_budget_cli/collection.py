@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TextIO
 
+    from ldp_budget import Accountant
+    from ldp_budget.client import Client
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.inbox import Inbox, Marks
     from ldp_budget.sdk.mechanism import Mechanism
@@ -82,7 +84,6 @@ def add(
     languages: str | None,
     as_json: bool,
 ) -> None:
-    from ldp_budget.errors import NameTaken
     from ldp_budget.registry.collections import Collection, collection_of
     from ldp_budget.registry.public_definition import About
 
@@ -94,21 +95,11 @@ def add(
         made = collection_of(name, *chosen, answers, about)
     else:
         made = Collection(name, chosen, answers, about).agreed()
-    ledger = open_ledger(click.get_current_context(), create=True)
-    is_there = any(stored["name"] == name for stored in ledger.collections())
-    try:
-        ledger.add_collection(made)
-    except NameTaken:
-        if not is_there:
-            raise
-        raise click.ClickException(
-            f"Collection {name!r} exists with another definition. It was not changed. To see it: ldp-budget collection "
-            f"show {name}. For the new definition, choose another name."
-        ) from None
+    outcome = register(open_ledger(click.get_current_context(), create=True), made, "collection")
     if as_json:
         print_json(made.to_json())
         return
-    click.echo(f"exists, unchanged: collection {name}" if is_there else f"added: collection {name}")
+    click.echo(outcome)
     print_fields(made.to_json())
     next_step(
         f"ldp-budget randomize {name} FILE --column COLUMN --out {name}.reports, or ldp-budget spend USER {name}"
@@ -207,6 +198,26 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
         click.echo(f"Shown as it is stored, because {error}", err=True)
         definition = next(stored for stored in ledger.collections() if stored["name"] == name)
     _show(definition, as_json)
+
+
+def register(ledger: Accountant | Client, made: Collection, noun: str) -> str:
+    """Add a collection, or a survey as `noun` says, and return a line of output.
+
+    Raises a click error if the name has another definition.
+    """
+    from ldp_budget.errors import NameTaken
+
+    is_there = any(stored["name"] == made.name for stored in ledger.collections())
+    try:
+        ledger.add_collection(made)
+    except NameTaken:
+        if not is_there:
+            raise
+        raise click.ClickException(
+            f"{noun.capitalize()} {made.name!r} exists with another definition. It was not changed. To see it: ldp-budget "
+            f"{noun} show {made.name}. For the new definition, choose another name."
+        ) from None
+    return f"exists, unchanged: {noun} {made.name}" if is_there else f"added: {noun} {made.name}"
 
 
 def check_free(name: str) -> None:

@@ -62,12 +62,12 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     Example:
       ldp-budget survey add health.toml
     """
-    from ldp_budget.errors import InvalidParameter, NameTaken
+    from ldp_budget.errors import InvalidParameter
     from ldp_budget.registry.collections import survey_collection
     from ldp_budget.registry.surveys import Survey
 
     from .app import check_local
-    from .collection import check_free
+    from .collection import check_free, register
 
     try:
         made = survey_collection(Survey.from_toml(file))
@@ -76,20 +76,11 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     check_free(made.name)
     ledger = check_local(open_ledger(ctx, create=True), "run `survey add` on the machine of the ledger")
     _check_affordable(ledger, made)
-    is_there = any(stored["name"] == made.name for stored in ledger.collections())
-    try:
-        ledger.add_collection(made)
-    except NameTaken:
-        if not is_there:
-            raise
-        raise click.ClickException(
-            f"Survey {made.name!r} exists with another definition. It was not changed. To see it: ldp-budget survey "
-            f"show {made.name}. For the new definition, choose another name."
-        ) from None
+    outcome = register(ledger, made, "survey")
     if as_json:
         print_json(shown_survey(made))
         return
-    click.echo(f"exists, unchanged: survey {made.name}" if is_there else f"added: survey {made.name}")
+    click.echo(outcome)
     _print_survey(made)
     next_step(f"ldp-budget randomize {made.name} FILE --user-column USER --spend --out {made.name}.reports")
 

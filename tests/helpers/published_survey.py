@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import importlib.util
 import json
 import os
 import random
@@ -13,7 +12,6 @@ import time
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,20 +26,10 @@ from ldp_budget.registry.collections import Collection, survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget.reports.receipted_release import release_with_receipts
+from ldp_budget.verification.checkers import checker
 
 ROOT = Path(__file__).parents[2]
-CHECKER = ROOT / "clients" / "check" / "check_books.py"
 SEED = bytes(range(32))
-
-
-def load_checker() -> ModuleType:
-    """The checker as a module."""
-    spec = importlib.util.spec_from_file_location("check_books", CHECKER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def a_collection(name: str = "commute", kind: str = "oue", answers: int = 4, epsilon: str = "1") -> Collection:
@@ -188,7 +176,7 @@ class Operator:
             "accounts_root": root_of(self.leaves).hex(),
         }
         definition = json.loads((self.site / "client.json").read_bytes())
-        self.statement["estimate"] = load_checker().estimate_of(
+        self.statement["estimate"] = checker("check_books").estimate_of(
             definition, b"".join(self.records), self.statement["width"]
         )
         self.statement |= {"client": definition["digest"], **changes}

@@ -21,10 +21,11 @@ import numpy as np
 from javascript import evaluated, node
 from ldp_budget.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Marks
-from published_survey import ROOT, load_checker, published_questionnaire
+from ldp_budget.verification.checkers import checker
+from published_survey import ROOT, published_questionnaire
 from survey_site import Site, ledger, running, tokens
 
-CHECKER = load_checker()
+CHECKER = checker("check_books")
 JAVASCRIPT = ROOT / "clients" / "check" / "check_books.mjs"
 MEASURES = ("epsilon", "delta", "rho", "mu_squared")
 

@@ -15,9 +15,10 @@ from ldp_budget._files import canonical_json
 from ldp_budget.publication import log
 from ldp_budget.publication.publisher import charge_of
 from ldp_budget.reports.inbox import Marks
-from published_survey import Operator, PublishedSurvey, Witness, load_checker
+from ldp_budget.verification.checkers import checker
+from published_survey import Operator, PublishedSurvey, Witness
 
-CHECKER = load_checker()
+CHECKER = checker("check_books")
 VICTIM, OTHER = "user3", "user4"
 
 

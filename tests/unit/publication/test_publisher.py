@@ -20,9 +20,10 @@ from ldp_budget.publication.publisher import Publisher, charge_of
 from ldp_budget.publication.signed_note import LogKey
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget.reports.receipted_release import release_with_receipts
-from published_survey import PublishedSurvey, a_collection, load_checker
+from ldp_budget.verification.checkers import checker
+from published_survey import PublishedSurvey, a_collection
 
-CHECKER = load_checker()
+CHECKER = checker("check_books")
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from published_survey import PublishedSurvey, Witness, load_checker, tampered
+from ldp_budget.verification.checkers import checker
+from published_survey import PublishedSurvey, Witness, tampered
 
-CHECKER = load_checker()
+CHECKER = checker("check_books")
 
 
 def _files(site: Path) -> list[str]:

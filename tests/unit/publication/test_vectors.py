@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from published_survey import ROOT, load_checker
+from ldp_budget.verification.checkers import checker
+from published_survey import ROOT
 
 FOLDER = ROOT / "clients" / "check"
 VECTORS: dict[str, Any] = json.loads((FOLDER / "vectors.json").read_text(encoding="utf-8"))
-CHECKER = load_checker()
+CHECKER = checker("check_books")
 
 
 def test_vectors_are_those_that_the_product_makes() -> None:

@@ -19,14 +19,14 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.books import MARK_BYTES
 from ldp_budget.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Inbox, Marks
+from ldp_budget.verification.checkers import checker
 from ldp_budget_service import create_app
-from published_survey import load_checker
 from survey_site import tokens, with_surveys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHECKER = load_checker()
+CHECKER = checker("check_books")
 COSTS = ("epsilon", "delta", "rho", "mu_squared")
 
 
