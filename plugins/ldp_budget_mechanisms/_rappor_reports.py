@@ -301,8 +301,13 @@ class Regression:
         least, most = np.full((2, len(shares)), [[np.inf], [-np.inf]])
         reach = (np.array([0.0, 1.0]) - law.base) / law.gap
         for filters in self.filters:
+            bits, candidates = filters.shape
             half = self._inverse @ filters.T
-            gain = half @ np.linalg.inv(np.eye(len(filters)) + filters @ half)
+            # Both forms are equal. The matrix to invert has a row for each bit, or for each candidate.
+            if bits < candidates:
+                gain = half @ np.linalg.inv(np.eye(bits) + filters @ half)
+            else:
+                gain = np.linalg.solve(np.eye(candidates) + half @ filters, half)
             ends = gain[:, :, None] * (reach - (filters @ shares)[:, None])
             least = np.minimum(least, ends.min(axis=2).sum(axis=1))
             most = np.maximum(most, ends.max(axis=2).sum(axis=1))
@@ -313,14 +318,11 @@ class Regression:
         """Return the variance of each share over the reports' noise and the spread of users over cohorts, shape (M,).
 
         `population` holds the shares of users who hold each candidate, (M,). It may also be (M, M), with one
-        population in a
-        row for each estimate.
+        population in a row for each estimate.
 
         A user of cohort j who holds v adds g_j[w, v] = Σ_i H_j[w, i] X_ijv to the estimate of w, where H_j are the
-        weights of
-        the t_ij. Given the sizes of the cohorts, the spread is a random partition. Its variance is that of g_j within
-        the
-        cohorts, less π_w(1-π_w)/n, times n/(n-1) (Hoeffding 1951); the last factor is left out.
+        weights of the t_ij. Given the sizes of the cohorts, the spread is a random partition. Its variance is that of
+        g_j within the cohorts, less π_w(1-π_w)/n, times n/(n-1) (Hoeffding 1951); the last factor is left out.
         """
         people = np.atleast_2d(population)
         rise = law.variance_one - law.variance_zero

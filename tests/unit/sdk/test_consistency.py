@@ -68,7 +68,12 @@ def valid_reports(mechanism: Any, like: NDArray[Any]) -> NDArray[Any]:
 # -- one fake report --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "parameters"), [*MECHANISMS, ("matrix-substitution", {})])
+MORE_CANDIDATES_THAN_BITS = {"f": 0.2, "p": 0.3, "q": 0.8, "bits": 3, "hashes": 1, "cohorts": 4, "domain_size": 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"), [*MECHANISMS, ("rappor", MORE_CANDIDATES_THAN_BITS), ("matrix-substitution", {})]
+)
 def test_fake_margins_are_the_largest_changes_over_all_reports(name: str, parameters: dict[str, Any]) -> None:
     mechanism = made(name, parameters)
     reports = mechanism.randomize(np.arange(60) % mechanism.answers if name != "rappor" else np.arange(60) % 3, rng=1)

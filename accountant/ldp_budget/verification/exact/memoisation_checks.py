@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations_with_replacement, permutations
-from math import comb, prod
+from itertools import permutations
+from math import comb, lcm, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -406,6 +406,7 @@ def _on_the_curve(guarantee: Memoised, laws: list[Likely]) -> Iterator[Finding]:
     Beyond, only the cap is proved.
     """
     rows = sorted({row for one in laws for each in one for row, _ in each})
+    whole = _in_integers(laws, rows)
     needed = sum(point < guarantee.cap for point in guarantee.curve)
     for reports in range(2, max(2, min(needed, _LONGEST)) + 1):
         if comb(reports + len(rows) - 1, reports) * sum(map(len, laws)) > _MOST_KINDS:
@@ -413,21 +414,52 @@ def _on_the_curve(guarantee: Memoised, laws: list[Likely]) -> Iterator[Finding]:
                 yield Finding(UNPROVEN, f"of the curve the points from {reports} reports on were not looked at")
             return
         bound = guarantee.curve[reports - 1] if reports <= len(guarantee.curve) else guarantee.cap
-        yield _within(bound, [_counted(one, rows, reports) for one in laws])
+        yield _reports_within(bound, whole, len(rows), reports)
     if needed > _LONGEST:
         yield Finding(UNPROVEN, f"of the curve the first {_LONGEST} points were looked at")
 
 
-def _counted(laws: Likely, rows: list[bytes], reports: int) -> Likely:
-    """Return the probability of reports in one order, by the number of each kind; impossible ones are left out."""
-    tables = [(likely, dict(each)) for each, likely in laws.items()]
-    found: Likely = {}
-    for kinds in combinations_with_replacement(rows, reports):
-        chances = [prod((table.get(row, Fraction(0)) for row in kinds), start=likely) for likely, table in tables]
-        chance = sum(chances, Fraction(0))
-        if chance:
-            found[kinds] = chance
-    return found
+def _in_integers(laws: list[Likely], rows: list[bytes]) -> list[list[tuple[int, list[int]]]]:
+    """Return the weight of each table of each law, and its probability of each row, over common denominators."""
+    tables = [
+        [(likely, [dict(each).get(row, Fraction(0)) for row in rows]) for each, likely in one.items()] for one in laws
+    ]
+    weights = lcm(*(likely.denominator for one in tables for likely, _ in one))
+    chances = lcm(*(chance.denominator for one in tables for _, some in one for chance in some))
+    return [
+        [(int(likely * weights), [int(chance * chances) for chance in some]) for likely, some in one]
+        for one in tables
+    ]
+
+
+def _reports_within(bound: Decimal, laws: list[list[tuple[int, list[int]]]], rows: int, reports: int) -> Finding:
+    """Check that so many reports, counted by row, lose at most `bound`. All laws have the same denominators."""
+    counts = np.array(list(_counts(reports, rows)))
+    likely: list[Any] = []
+    for one in laws:
+        total: Any = 0
+        for weight, chances in one:
+            powers = [np.array([chance**count for count in range(reports + 1)], dtype=object) for chance in chances]
+            total = total + weight * prod(power[counts[:, row]] for row, power in enumerate(powers))
+        likely.append(total)
+    largest, least = 1, 1
+    for each in zip(*likely, strict=True):
+        most, fewest = max(each), min(each)
+        if most and not fewest:
+            return Finding(VIOLATED, "reports that one input can give are impossible for another")
+        if most * least > largest * fewest:
+            largest, least = most, fewest
+    return check_largest(bound, Fraction(largest, least))
+
+
+def _counts(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield all ways to divide a number among parts, in order."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for others in _counts(total - first, parts - 1):
+            yield (first, *others)
 
 
 def _two_values(guarantee: Memoised, program: Program, values: Sequence[int], most: int) -> Finding:
