@@ -31,8 +31,9 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("image")
     source, data = root / "source", root / "data"
     data.mkdir(mode=0o700)
-    for top in sorted(ROOT.iterdir()):
-        for path in sorted(top.rglob("*")) if top.is_dir() and not is_ignored(top.name) else [top]:
+    folders = [ROOT / name for name in ("accountant", "cli", "clients", "plugins", "service")]
+    for top in (*folders, *(path for path in ROOT.iterdir() if path.is_file())):
+        for path in top.rglob("*") if top.is_dir() else [top]:
             name = path.relative_to(ROOT).as_posix()
             if path.is_file() and not is_ignored(name):
                 (source / name).parent.mkdir(parents=True, exist_ok=True)

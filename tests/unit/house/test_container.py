@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import socket
+import tomllib
 
 import pytest
 
-from container_recipe import BEFORE, BUILD, FINAL, environment, health, is_ignored, values
+from container_recipe import BEFORE, BUILD, FINAL, ROOT, environment, health, is_ignored, values
 
 # -- the text --------------------------------------------------------------------------------------------------------
 
@@ -69,11 +69,13 @@ def test_ignore_file_lets_in_the_sources(path: str) -> None:
     assert not is_ignored(path)
 
 
-# -- the steps -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+def test_ignore_file_lets_in_all_folders_that_the_wheel_includes() -> None:
+    """The checkers were added to the wheel and not to the image: its build failed."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"][
+        "wheel"
+    ]
+    for folder in (*wheel["force-include"], *wheel.get("packages", ())):
+        kept = [path for path in (ROOT / folder).rglob("*.*") if "__pycache__" not in path.parts]
+        assert kept, folder
+        for path in kept:
+            assert not is_ignored(path.relative_to(ROOT).as_posix()), path
