@@ -95,7 +95,7 @@ def said(accountant: Accountant) -> dict[str, Any]:
         "policies": [policy.to_json() for policy in accountant.policies()],
         "collections": accountant.collections(),
         "waiting": accountant.reports.waiting("colours"),
-        "round": list(accountant.reports.round("colours", "one")),
+        "round": [part.content for part in accountant.reports.round("colours", "one")],
         "balances": {
             (user, policy): accountant.balance(user, policy).limits
             for user in (*USERS, *CROWD, "stranger")

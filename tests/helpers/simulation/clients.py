@@ -331,7 +331,9 @@ class Clients(World):
         if name in self.disk.rows[0].rounds("poll"):
             self.model.waiting = []
             self.restart_dead()
-            stored = b"".join(self.processes[process.number].accountant.reports.round("poll", name))
+            stored = b"".join(
+                part.content for part in self.processes[process.number].accountant.reports.round("poll", name)
+            )
             content = sorted(stored[place : place + 8] for place in range(0, len(stored), 8))
             self.expect(content == waiting, REPORTS, content, waiting)
 

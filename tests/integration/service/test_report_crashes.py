@@ -111,6 +111,6 @@ def test_reports_with_instances_killed_under_load_are_kept_once_per_charge(farm:
         assert sum(row["kind"] == "spent" for row in accountant.journal()) == len(acknowledged)
         assert accountant.reports.waiting("smoking") == len(acknowledged)
         assert accountant.reports.seal("smoking", "round 1") == len(acknowledged)
-        kept = b"".join(accountant.reports.round("smoking", "round 1"))
+        kept = b"".join(part.content for part in accountant.reports.round("smoking", "round 1"))
     assert len(kept) == 17 * len(acknowledged)
     assert kept[16::17] == b"\1" * len(acknowledged)  # each after its mark
