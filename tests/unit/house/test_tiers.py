@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from tiers import TESTS, TIERS, part, part_of, tier_of
+from tiers import TESTS, TIERS, part, part_of, tier_of, tiers_of
 
 
 def test_tier_of_every_test_file_is_its_folder() -> None:
@@ -18,6 +18,14 @@ def test_tier_of_every_test_file_is_its_folder() -> None:
 
 def test_tier_outside_the_three_folders_is_none() -> None:
     assert tier_of(TESTS / "helpers") is tier_of(TESTS) is tier_of(TESTS.parent) is None
+
+
+def test_slow_unit_test_runs_with_the_integration_tests_and_by_its_path(request: pytest.FixtureRequest) -> None:
+    assert tiers_of(request.node) == {"unit"}
+    request.node.add_marker(pytest.mark.slow)
+    assert tiers_of(request.node) == {"integration", "slow"}
+    request.node.add_marker(pytest.mark.exhaustive)
+    assert tiers_of(request.node) == {"exhaustive"}
 
 
 def test_part_of_a_run_has_about_its_share_of_the_names() -> None:
