@@ -38,7 +38,7 @@ def test_copy_of_a_sandbox_stays_a_sandbox(
     told = sandbox.error("ledger", "move", "--yes", sandbox.ledger, real)
     assert "is a sandbox. Nothing was moved. Name a new place." in told
     assert "is a real ledger. Nothing was moved." in sandbox.error("ledger", "move", "--yes", real, sandbox.ledger)
-    assert "this is a real ledger, and a sandbox was asked for" in sandbox.error(
+    assert "--at works with a sandbox ledger only" in sandbox.error(
         "ledger", "move", "--yes", real, there, "--at", "2028-02-01", code=2
     )
     assert sandbox.json("ledger", "move", "--yes", sandbox.ledger, there)["sandbox"] is True

@@ -334,10 +334,11 @@ def test_plugin_check_without_a_proof_is_audited(workshop: Workshop) -> None:
     ]
     assert (certificate["distribution"], certificate["version"], certificate["checked"]) == ("cloak", "", "no")
     assert "Not recorded, because it is not an installed distribution" in done.stderr
-    assert "not audited: priced: no report of it was looked at: priced" in done.stderr
-    assert "skipped: priced: seed_decides: priced names no inputs to compare; define `critical_inputs`" in done.stderr
+    why = "mechanism priced names no inputs to compare"
+    assert f"not audited: priced: no report of it was looked at: {why}" in done.stderr
+    assert f"skipped: priced: seed_decides: {why}; define `critical_inputs`" in done.stderr
     assert (
-        "not exact: undescribed: guarantee_is_exact: undescribed describes no channel; define `compare`"
+        "not exact: undescribed: guarantee_is_exact: mechanism undescribed describes no channel; define `compare`"
         in done.stderr
     )
 
@@ -400,7 +401,8 @@ def test_plugin_check_takes_a_module_of_this_folder(workshop: Workshop, tmp_path
     script = str(Path(sys.executable).with_name("ldp-budget"))
     check = [script, "plugin", "check", "lone_coin", "--samples", LEAST, "--json"]
     done = subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr  # it names no inputs, so nothing is audited
+    assert "not audited: lone-coin: no report of it was looked at" in done.stderr
     assert [found["mechanism"] for found in json.loads(done.stdout)["mechanisms"]] == ["lone-coin"]
     done = subprocess.run([*check[:3], "./lone_coin.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
