@@ -1,16 +1,19 @@
 """Plant faults in a copy of the tree and run its tests: each fault must fail a unit or integration test.
 
-    python tools/mutants.py                     # all rooms; about a minute for a fault
+    python tools/mutants.py                     # all rooms
     python tools/mutants.py composition ledger  # these rooms
     python tools/mutants.py --only NAME         # one fault
 
-The tests of the room run first, then those of the rooms that use it. A fault that no test finds makes the exit code 1.
+The test file that found a fault before runs first. If it passes, the folders of tests of the fault's room run in order.
+The run stops at the first test that fails with the fault; that test must pass without the fault. If no test finds a
+fault, the exit code is 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,21 +26,34 @@ ROOT = Path(__file__).resolve().parents[1]
 CODE = ("accountant", "plugins", "cli", "service")
 
 ROOMS = {
-    "composition": ("unit/composition", "unit/accounting", "integration/composition"),
-    "accounting": ("unit/accounting", "unit/ledger", "unit/cli", "integration/accounting", "integration/ledger"),
-    "ledger": ("unit/ledger", "unit/accounting", "unit/simulation", "integration/ledger", "integration/accounting"),
-    "sdk": ("unit/sdk", "unit/plugins", "unit/verification", "integration/sdk", "integration/plugins"),
+    "composition": ("unit/composition", "unit/guarantees", "unit/accounting", "integration/composition"),
+    "accounting": ("unit/accounting", "unit/ledger", "unit/cli", "integration/cli", "integration/ledger"),
+    "ledger": ("unit/ledger", "unit/accounting", "unit/simulation", "integration/ledger"),
+    "sdk": ("unit/sdk", "unit/plugins", "unit/verification", "integration/verification"),
 }
 """The folders of tests to run for a room, in order."""
 
 
 class Mutant(NamedTuple):
-    """A fault: `old` occurs once in `file`, a path in accountant/ldp_budget, and is replaced with `new`."""
+    """A fault: `old` occurs once in `file`, a path in accountant/ldp_budget, and is replaced with `new`.
+
+    `found_by` is the test file that found the fault before, a path in tests.
+    """
 
     name: str
     file: str
     old: str
     new: str
+    found_by: str = ""
+
+    @property
+    def room(self) -> str:
+        """The room that the fault is in."""
+        return self.file.partition("/")[0]
+
+    def path(self, tree: Path) -> Path:
+        """Return the path of the faulty file in a tree."""
+        return tree / "accountant" / "ldp_budget" / self.file
 
 
 MUTANTS = (
@@ -182,9 +198,9 @@ MUTANTS = (
     ),
     Mutant(
         "changed-policy-used",
-        "ledger/transaction.py",
-        "if len(stored) != self._policies or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):",
-        "if len(stored) != self._policies:",
+        "ledger/snapshot.py",
+        "if len(stored) != count or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):",
+        "if len(stored) != count:",
     ),
     Mutant("erased-labels-kept", "ledger/account_sums.py", "                    or erased\n", ""),
     Mutant(
@@ -215,8 +231,8 @@ MUTANTS = (
     Mutant(
         "norm-sub-keeps-too-few",
         "sdk/consistency.py",
-        "np.nonzero(falling > excess)[0][-1]",
-        "np.nonzero(falling > excess)[0][0]",
+        "last = counts.shape[-1] - 1 - np.argmax((falling > excess)[..., ::-1], axis=-1, keepdims=True)",
+        "last = np.argmax(falling > excess, axis=-1, keepdims=True)",
     ),
     Mutant("squares-not-merged", "sdk/estimates.py", "        self.total_squares += other.total_squares\n", ""),
     Mutant(
@@ -242,35 +258,54 @@ MUTANTS = (
 )
 
 
-def tests_of(tree: Path, tests: str) -> int:
-    """Run a folder of tests; return pytest's exit code."""
-    folder = tree / "tests" / tests
-    if not folder.is_dir():
-        return 5
+def check(mutants: list[Mutant]) -> None:
+    """Exit with a message unless the old text of every fault occurs exactly once in its file."""
+    moved = []
+    for mutant in mutants:
+        file = mutant.path(ROOT)
+        count = file.read_text(encoding="utf-8").count(mutant.old) if file.is_file() else 0
+        if count != 1:
+            moved.append(f"{mutant.name}: its old text occurs {count} times in {mutant.file}, and must occur once")
+    if moved:
+        raise SystemExit("\n".join([*moved, "The code has changed. Adapt these faults in tools/mutants.py."]))
+
+
+def first_failure(tree: Path, tests: str, workers: int) -> str | None:
+    """Run tests until one fails; return the name of the first that fails."""
     paths = os.pathsep.join(str(tree / each) for each in CODE)
     environment = {**os.environ, "PYTHONPATH": paths}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "2", "-p", "no:cacheprovider", str(folder)]
-    return subprocess.run(
-        command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ).returncode
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", str(workers), "-p", "no:cacheprovider", "--tb=no"]
+    done = subprocess.run(
+        [*command, f"tests/{tests}"], cwd=tree, env=environment, capture_output=True, text=True, encoding="utf-8"
+    )
+    if done.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) tests/(.+?)(?: - |$)", done.stdout, re.MULTILINE)
+    if failed is None:
+        raise SystemExit(f"pytest tests/{tests} named no failed test:\n{done.stdout}{done.stderr}")
+    return failed[1]
 
 
-def room_of(mutant: Mutant) -> str:
-    """The room that a fault is in."""
-    return mutant.file.partition("/")[0]
+def find(tree: Path, mutant: Mutant, clean: set[str]) -> str | None:
+    """Plant a fault in the tree, and remove it; return the first test that fails with it and passes without it.
 
-
-def find(tree: Path, mutant: Mutant) -> str | None:
-    """Plant a fault in the tree, and remove it; return the folder of the first test that fails."""
-    file = tree / "accountant" / "ldp_budget" / mutant.file
+    `clean` has the tests that are known to pass without a fault.
+    """
+    file = mutant.path(tree)
     source = file.read_text(encoding="utf-8")
-    if source.count(mutant.old) != 1:
-        raise SystemExit(f"{mutant.name}: its old text occurs {source.count(mutant.old)} times in {mutant.file}")
     file.write_text(source.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        return next((tests for tests in ROOMS[room_of(mutant)] if tests_of(tree, tests) not in (0, 5)), None)
+        failed = first_failure(tree, mutant.found_by, 0) if mutant.found_by else None
+        for folder in ROOMS[mutant.room]:
+            failed = failed or first_failure(tree, folder, 2)
     finally:
         file.write_text(source, encoding="utf-8")
+    if failed is not None:
+        test = failed.partition("[")[0]  # all cases of the test
+        if test not in clean and first_failure(tree, test, 0) is not None:
+            raise SystemExit(f"tests/{test} fails without a fault, too")
+        clean.add(test)
+    return failed
 
 
 def main() -> int:
@@ -280,29 +315,26 @@ def main() -> int:
     given = parser.parse_args()
     if unknown := set(given.rooms) - set(ROOMS):
         parser.error(f"unknown room {', '.join(sorted(unknown))}; there are: {', '.join(ROOMS)}")
-    chosen = [
-        each
-        for each in MUTANTS
-        if (not given.rooms or room_of(each) in given.rooms) and given.only in (None, each.name)
-    ]
-    missed = []
+    chosen = [each for each in MUTANTS if each.room in (given.rooms or ROOMS) and given.only in (None, each.name)]
+    if not chosen:
+        parser.error(f"no such fault: {given.only}")
+    check(chosen)
+    missed, clean = [], set[str]()
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "node_modules", "__pycache__"))
         for mutant in chosen:
             start = time.monotonic()
-            by = find(tree, mutant)
+            by = find(tree, mutant, clean)
             seconds = time.monotonic() - start
-            print(
-                f"{'found' if by else 'NOT FOUND':9}  {room_of(mutant):11}  {mutant.name:34} {by or '-':24} {seconds:5.0f} s",
-                flush=True,
-            )
+            print(f"{mutant.room:11}  {mutant.name:34} {seconds:4.0f} s  {by or 'NOT FOUND'}", flush=True)
             if by is None:
                 missed.append(mutant.name)
-    print(
-        f"{len(chosen) - len(missed)} of {len(chosen)} found"
-        + (f"; not found: {', '.join(missed)}" if missed else "")
-    )
+    found = len(chosen) - len(missed)
+    print(f"{found} of {len(chosen)} found in {time.monotonic() - begun:.0f} s")
+    if missed:
+        print(f"not found: {', '.join(missed)}")
     return bool(missed)
 
 
