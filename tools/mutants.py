@@ -318,7 +318,7 @@ MUTANTS = (
         "sdk/frequency_oracle.py",
         "ways / math.log(2) - 1e-6",
         "ways / math.log(2) - 1",
-        "unit/plugins/test_pgr.py",
+        "unit/sdk/test_domain.py",
     ),
     Mutant(
         "hash-shares-of-width-one",
