@@ -322,6 +322,21 @@ def test_verify_of_any_rollback_with_the_head_finds_it(path: Path, clock: Clock)
     assert not holds(path, clock, "11" * 42), "the head of another ledger"
 
 
+def test_verify_of_a_fork_with_equal_last_entries_and_the_other_head_finds_it(path: Path, clock: Clock) -> None:
+    """The ledger was restored from a copy, and only the charge before the last one was another one."""
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+    copy, heads = path.read_bytes(), []
+    for epsilon in ("1", "0.5"):
+        path.write_bytes(copy)
+        with Accountant(path, create=False, clock=clock) as accountant:
+            accountant.spend("alice", coin(epsilon))
+            accountant.spend("bob", coin("0.25"))
+            heads.append(check(accountant))
+    assert holds(path, clock, heads[1])
+    assert not holds(path, clock, heads[0])
+
+
 def test_equal_labels_of_two_users_have_unrelated_hashes(ledger: Path) -> None:
     labels = [row[1] for row in tables(ledger)["entry_labels"]]
     assert len(set(labels)) == len(labels) > 1
