@@ -291,23 +291,6 @@ def test_verify_with_a_targeted_change_finds_it(ledger: Path, clock: Clock, atta
     assert not attempt(ledger, clock, lambda connection: connection.executescript(attack))
 
 
-def test_verify_with_the_labels_of_an_erased_user_put_back_finds_it(path: Path, clock: Clock) -> None:
-    """And with the counts of the labels, so that labels and counts agree."""
-    with Accountant(path, clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        accountant.spend("alice", promising(CURVE), label="home")
-        before = tables(path)
-        accountant.erase("alice")
-        check(accountant)
-
-    def put_back(connection: sqlite3.Connection) -> None:
-        for table in ("entry_labels", "memoised_counts"):
-            [row] = before[table]
-            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-
-    assert not attempt(path, clock, put_back)
-
-
 def test_verify_of_any_rollback_with_the_head_finds_it(path: Path, clock: Clock) -> None:
     """Of charges, and of what moves without one: a refusal under a key, a collection."""
     with Accountant(path, clock=clock) as accountant:
@@ -352,6 +335,23 @@ def test_verify_of_a_fork_with_equal_last_entries_and_the_other_head_finds_it(pa
             heads.append(check(accountant))
     assert holds(path, clock, heads[1])
     assert not holds(path, clock, heads[0])
+
+
+def test_verify_with_the_labels_of_an_erased_user_put_back_finds_it(path: Path, clock: Clock) -> None:
+    """And with the counts of the labels, so that labels and counts agree."""
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("alice", promising(CURVE), label="home")
+        before = tables(path)
+        accountant.erase("alice")
+        check(accountant)
+
+    def put_back(connection: sqlite3.Connection) -> None:
+        for table in ("entry_labels", "memoised_counts"):
+            [row] = before[table]
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+    assert not attempt(path, clock, put_back)
 
 
 def test_equal_labels_of_two_users_have_unrelated_hashes(ledger: Path) -> None:

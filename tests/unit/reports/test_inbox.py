@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, Collection, KeyConflict, LedgerError, NameTaken, NotSupported, ReportFileError
+from ldp_budget import Accountant, Collection, KeyConflict, NameTaken, NotSupported, ReportFileError
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import read_reports
 from ledger_contract import check
@@ -132,7 +132,7 @@ def test_seal_with_a_changed_waiting_report_is_refused(box: Inbox, tmp_path: Pat
     box.take("alice", "poll", b"\1")
     with closing(sqlite3.connect(tmp_path / "budget.db")) as database, database:
         database.execute("UPDATE reports SET report = ?", (b"\2",))
-    with pytest.raises(LedgerError, match=r"report 1 was changed\. Nothing was written"):
+    with pytest.raises(ldp_budget.LedgerError, match=r"report 1 was changed\. Nothing was written"):
         box.seal("one")
     assert box.rounds() == []
 
