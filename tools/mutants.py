@@ -1,6 +1,6 @@
 """Plant faults in a copy of the tree and run its tests: each fault must fail a unit or integration test.
 
-    python tools/mutants.py                     # all rooms
+    python tools/mutants.py                     # all rooms, in about six minutes
     python tools/mutants.py composition ledger  # these rooms
     python tools/mutants.py --only NAME         # one fault
 
