@@ -1,16 +1,19 @@
 """Plant faults in a copy of the tree and run its tests: each fault must fail a unit or integration test.
 
-    python tools/mutants.py                     # all rooms; about a minute for a fault
+    python tools/mutants.py                     # all rooms, in about six minutes
     python tools/mutants.py composition ledger  # these rooms
     python tools/mutants.py --only NAME         # one fault
 
-The tests of the room run first, then those of the rooms that use it. A fault that no test finds makes the exit code 1.
+The test file that found a fault before runs first. If it passes, the folders of tests of the fault's room run in order.
+The run stops at the first test that fails with the fault; that test must pass without the fault. If no test finds a
+fault, the exit code is 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,122 +26,178 @@ ROOT = Path(__file__).resolve().parents[1]
 CODE = ("accountant", "plugins", "cli", "service")
 
 ROOMS = {
-    "composition": ("unit/composition", "unit/accounting", "integration/composition"),
-    "accounting": ("unit/accounting", "unit/ledger", "unit/cli", "integration/accounting", "integration/ledger"),
-    "ledger": ("unit/ledger", "unit/accounting", "unit/simulation", "integration/ledger", "integration/accounting"),
-    "sdk": ("unit/sdk", "unit/plugins", "unit/verification", "integration/sdk", "integration/plugins"),
+    "composition": ("unit/composition", "unit/guarantees", "unit/accounting", "integration/composition"),
+    "accounting": ("unit/accounting", "unit/ledger", "unit/cli", "integration/cli", "integration/ledger"),
+    "ledger": ("unit/ledger", "unit/accounting", "unit/simulation", "integration/ledger"),
+    "sdk": ("unit/sdk", "unit/plugins", "unit/verification", "integration/verification"),
 }
 """The folders of tests to run for a room, in order."""
 
 
 class Mutant(NamedTuple):
-    """A fault: `old` occurs once in `file`, a path in accountant/ldp_budget, and is replaced with `new`."""
+    """A fault: `old` occurs once in `file`, a path in accountant/ldp_budget, and is replaced with `new`.
+
+    `found_by` is the test file that found the fault before, a path in tests. It runs first, if it is there.
+    """
 
     name: str
     file: str
     old: str
     new: str
+    found_by: str
+
+    @property
+    def room(self) -> str:
+        """The room that the fault is in."""
+        return self.file.partition("/")[0]
+
+    def path(self, tree: Path) -> Path:
+        """Return the path of the faulty file in a tree."""
+        return tree / "accountant" / "ldp_budget" / self.file
 
 
 MUTANTS = (
     # -- composition
-    Mutant("count-ignored", "composition/rules.py", "UP.add(total, UP.multiply(each, count))", "UP.add(total, each)"),
     Mutant(
-        "delta-overdrawn", "composition/rules.py", "        if spent > delta:\n", "        if spent > 2 * delta:\n"
+        "count-ignored",
+        "composition/rules.py",
+        "UP.add(total, UP.multiply(each, count))",
+        "UP.add(total, each)",
+        "unit/composition/test_composition_at_scale.py",
+    ),
+    Mutant(
+        "delta-overdrawn",
+        "composition/rules.py",
+        "        if spent > delta:\n",
+        "        if spent > 2 * delta:\n",
+        "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "values-one-short",
         "composition/rules.py",
         "curve=(guarantee.cap,)), guarantee.values",
         "curve=(guarantee.cap,)), guarantee.values - 1",
+        "unit/composition/test_composition_memoized.py",
     ),
-    Mutant("copies-counted-once", "composition/rules.py", "reports *= guarantee.count", "reports *= 1"),
+    Mutant(
+        "copies-counted-once",
+        "composition/rules.py",
+        "reports *= guarantee.count",
+        "reports *= 1",
+        "unit/composition/test_composition_exact.py",
+    ),
     Mutant(
         "aside-not-subtracted",
         "composition/filters.py",
         "left = DOWN.subtract(delta, aside)\n    if",
         "left = delta\n    if",
+        "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "rest-counted-twice",
         "composition/filters.py",
         "return UP.add(_log_of_rest_up(excess), UP.divide(UP.minus(logs), excess))",
         "return UP.add(_log_of_rest_up(excess), UP.add(_log_of_rest_up(excess), UP.divide(UP.minus(logs), excess)))",
+        "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "worst-order",
         "composition/filters.py",
         "<= _epsilon(charges, delta, ORDERS[middle + 1])",
         ">= _epsilon(charges, delta, ORDERS[middle + 1])",
+        "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "capacity-one-too-large",
         "composition/rules.py",
         "low, high = (middle, high) if holds(middle) else (low, middle)\n    return low",
         "low, high = (middle, high) if holds(middle) else (low, middle)\n    return high",
+        "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "contradicting-point-believed",
         "composition/pld.py",
         "if basic is not None and float_up(basic) >= lower:",
         "if basic is not None:",
+        "unit/composition/test_composition_exact.py",
     ),
     Mutant(
         "blanket-of-one-user-more",
         "composition/shuffle_amplification.py",
         "math.log(unit / self.users))",
         "math.log(unit / (self.users + 1)))",
+        "unit/composition/test_composition_shuffle.py",
     ),
     # -- accounting
-    Mutant("limit-off-by-one", "accounting/limits.py", "or used + each > most:", "or used + each > most + 1:"),
+    Mutant(
+        "limit-off-by-one",
+        "accounting/limits.py",
+        "or used + each > most:",
+        "or used + each > most + 1:",
+        "unit/accounting/test_policy.py",
+    ),
     Mutant(
         "room-one-larger",
         "accounting/admission.py",
         "-1 if cost is None else most - cost",
         "-1 if cost is None else most - cost + 1",
+        "unit/accounting/test_admission.py",
     ),
     Mutant(
         "key-conflict-ignored",
         "accounting/engine.py",
         "if stored.request_digest != request.key.request_digest:",
         "if False:",
+        "unit/accounting/test_accountant.py",
     ),
     Mutant(
-        "digest-without-reports",
+        "reservation-answers-a-spend",
         "accounting/charge_request.py",
-        "(*self.charge.identity, self.reports, self.label,",
-        "(*self.charge.identity, self.label,",
+        'operation = "spend" if lasts is None else f"reserve {lasts}"',
+        'operation = "spend"',
+        "unit/accounting/test_idempotency_keys.py",
     ),
     Mutant(
         "share-not-counted",
         "accounting/engine.py",
         "if window.counts(terms.share)]\n        transaction",
         "if window.counts(0)]\n        transaction",
+        "unit/accounting/test_sub_limits.py",
     ),
     Mutant(
         "erased-user-starts-again",
         "accounting/admission.py",
         "ERASED_USER if account.erased else terms.why",
         "terms.why",
+        "unit/ledger/test_erasure.py",
     ),
-    Mutant("quota-not-stored", "accounting/admission.py", "account.quota_used += reports", "account.quota_used += 0"),
+    Mutant(
+        "keys-shared-by-callers",
+        "accounting/charge_request.py",
+        "key_hash(secret, key, scope)",
+        'key_hash(secret, key, "")',
+        "unit/accounting/test_idempotency_keys.py",
+    ),
     Mutant(
         "own-approval-counts",
         "accounting/policy_approval.py",
         "(kind == APPROVED and by == before.by)",
         "(kind == APPROVED and by is None)",
+        "unit/accounting/access/test_approvals.py",
     ),
     Mutant(
         "rule-of-a-charged-limit-changes",
         "accounting/policy_versions.py",
         "            _check_limits(earlier, proposed)\n",
         "            pass\n",
+        "unit/accounting/test_accountant.py",
     ),
     Mutant(
         "expired-reservation-is-voided",
         "accounting/reservations.py",
         "    if state == RESERVED and transaction.is_over(entry):\n",
         "    if False:\n",
+        "unit/ledger/test_bugs_of_other_libraries.py",
     ),
     # -- ledger
     Mutant(
@@ -146,52 +205,70 @@ MUTANTS = (
         "ledger/transaction.py",
         "            self.rows.add_idempotency_records(self._records.values())\n",
         "",
+        "unit/accounting/test_accountant.py",
     ),
     Mutant(
-        "stale-cache", "ledger/transaction.py", "mine is not None and mine.known == end.known", "mine is not None"
+        "stale-cache",
+        "ledger/transaction.py",
+        "mine is not None and mine.known == end.known",
+        "mine is not None",
+        "unit/ledger/test_sqlite.py",
     ),
     Mutant(
         "chain-without-the-hash-before",
         "ledger/hash_chain.py",
         'return before + f"[[{entries}]',
         'return f"[[{entries}]',
+        "unit/ledger/test_tampering.py",
     ),
     Mutant(
-        "window-of-tomorrow",
-        "ledger/calendar.py",
-        "starts, ends = day, day + timedelta(days=1)",
-        "starts, ends = day, day + timedelta(days=2)",
+        "erased-user-charged-in-a-batch",
+        "ledger/sqlite/write_buffer.py",
+        'refused = " OR ".join([erased, *(_over',
+        'refused = " OR ".join(["0", *(_over',
+        "unit/accounting/test_batches.py",
     ),
     Mutant(
-        "weeks-start-on-sunday",
-        "ledger/calendar.py",
-        "timedelta(days=day.weekday())",
-        "timedelta(days=(day.weekday() + 1) % 7)",
+        "changed-account-charged-in-a-batch",
+        "ledger/row_macs.py",
+        "            if hasher.digest() != row_mac:\n",
+        "            if False:\n",
+        "unit/accounting/test_decision_replay.py",
     ),
     Mutant(
-        "clock-trusted-too-long",
-        "ledger/calendar.py",
-        "TOLERANCE_MICROS = 5_000_000",
-        "TOLERANCE_MICROS = 50_000_000",
+        "changed-report-sealed",
+        "ledger/transaction.py",
+        "if self.secret.row_mac(*covered(report, self.partition)) != report.row_mac:",
+        "if False:",
+        "unit/reports/test_inbox.py",
     ),
     Mutant(
         "changed-account-charged",
         "ledger/row_macs.py",
         "elif self._mac_of(maker, account, today) == row_mac:",
         "elif True:",
+        "unit/accounting/test_decision_replay.py",
     ),
     Mutant(
         "changed-policy-used",
-        "ledger/transaction.py",
-        "if len(stored) != self._policies or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):",
-        "if len(stored) != self._policies:",
+        "ledger/snapshot.py",
+        "if len(stored) != count or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):",
+        "if len(stored) != count:",
+        "unit/accounting/test_decision_replay.py",
     ),
-    Mutant("erased-labels-kept", "ledger/account_sums.py", "                    or erased\n", ""),
+    Mutant(
+        "erased-labels-kept",
+        "ledger/account_sums.py",
+        "                    or erased\n",
+        "",
+        "unit/ledger/test_tampering.py",
+    ),
     Mutant(
         "backfill-misses-the-newest",
         "ledger/window_backfill.py",
         "reading.rows.entries(self._until + 1, newest)",
         "reading.rows.entries(self._until + 2, newest)",
+        "unit/ledger/test_window_backfill.py",
     ),
     # -- sdk
     Mutant(
@@ -199,78 +276,123 @@ MUTANTS = (
         "sdk/confidence_intervals.py",
         "beyond = (1 - level) / 2\n    low = float",
         "beyond = 1 - level\n    low = float",
+        "unit/sdk/test_intervals.py",
     ),
     Mutant(
         "tail-of-one-more",
         "sdk/confidence_intervals.py",
         "others if upper else others + 1",
         "others if upper else others",
+        "unit/sdk/test_intervals.py",
     ),
     Mutant(
         "skewness-forgotten",
         "sdk/confidence_intervals.py",
         "rare = width * (0.5 + max(0.0, z * z - 1) / 6) / reports",
         "rare = width * 0.5 / reports",
+        "unit/sdk/test_intervals.py",
     ),
     Mutant(
         "norm-sub-keeps-too-few",
         "sdk/consistency.py",
-        "np.nonzero(falling > excess)[0][-1]",
-        "np.nonzero(falling > excess)[0][0]",
+        "last = counts.shape[-1] - 1 - np.argmax((falling > excess)[..., ::-1], axis=-1, keepdims=True)",
+        "last = np.argmax(falling > excess, axis=-1, keepdims=True)",
+        "unit/sdk/test_consistency.py",
     ),
-    Mutant("squares-not-merged", "sdk/estimates.py", "        self.total_squares += other.total_squares\n", ""),
+    Mutant(
+        "squares-not-merged",
+        "sdk/estimates.py",
+        "        self.total_squares += other.total_squares\n",
+        "",
+        "unit/plugins/test_square_wave.py",
+    ),
     Mutant(
         "worst-share-of-the-rare",
         "sdk/frequency_oracle.py",
         "max(float(law.at_zero.max()), float(law.at_one.max()))",
         "float(law.at_zero.max())",
+        "unit/plugins/test_matrix_substitution.py",
     ),
-    Mutant("one-bit-too-few", "sdk/frequency_oracle.py", "ways / math.log(2) - 1e-6", "ways / math.log(2) - 1"),
+    Mutant(
+        "one-bit-too-few",
+        "sdk/frequency_oracle.py",
+        "ways / math.log(2) - 1e-6",
+        "ways / math.log(2) - 1",
+        "unit/sdk/test_domain.py",
+    ),
     Mutant(
         "hash-shares-of-width-one",
         "sdk/linear_hashing.py",
         "(1 - same) * Fraction(k - 1, q - 1)",
         "(1 - same) * Fraction(k, q)",
+        "unit/plugins/test_pgr.py",
     ),
     Mutant(
         "outside-inside-exchanged",
         "sdk/linear_hashing.py",
         '["where", "kept", "inside", ',
         '["where", "kept", "outside", ',
+        "unit/plugins/test_pgr.py",
     ),
-    Mutant("polynomial-that-is-reducible", "sdk/linear_hashing.py", "8: 0b1011", "8: 0b1001"),
+    Mutant(
+        "polynomial-that-is-reducible",
+        "sdk/linear_hashing.py",
+        "8: 0b1011",
+        "8: 0b1001",
+        "unit/plugins/test_pgr.py",
+    ),
 )
 
 
-def tests_of(tree: Path, tests: str) -> int:
-    """Run a folder of tests; return pytest's exit code."""
-    folder = tree / "tests" / tests
-    if not folder.is_dir():
-        return 5
+def check(mutants: list[Mutant]) -> None:
+    """Exit with a message unless the old text of every fault occurs exactly once in its file."""
+    moved = []
+    for mutant in mutants:
+        file = mutant.path(ROOT)
+        count = file.read_text(encoding="utf-8").count(mutant.old) if file.is_file() else 0
+        if count != 1:
+            moved.append(f"{mutant.name}: its old text occurs {count} times in {mutant.file}, and must occur once")
+    if moved:
+        raise SystemExit("\n".join([*moved, "The code has changed. Adapt these faults in tools/mutants.py."]))
+
+
+def first_failure(tree: Path, tests: str, workers: int) -> str | None:
+    """Run tests until one fails; return the name of the first that fails."""
     paths = os.pathsep.join(str(tree / each) for each in CODE)
     environment = {**os.environ, "PYTHONPATH": paths}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "2", "-p", "no:cacheprovider", str(folder)]
-    return subprocess.run(
-        command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ).returncode
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", str(workers), "-p", "no:cacheprovider", "--tb=no"]
+    done = subprocess.run(
+        [*command, f"tests/{tests}"], cwd=tree, env=environment, capture_output=True, text=True, encoding="utf-8"
+    )
+    if done.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) tests/(.+?)(?: - |$)", done.stdout, re.MULTILINE)
+    if failed is None:
+        raise SystemExit(f"pytest tests/{tests} named no failed test:\n{done.stdout}{done.stderr}")
+    return failed[1]
 
 
-def room_of(mutant: Mutant) -> str:
-    """The room that a fault is in."""
-    return mutant.file.partition("/")[0]
+def find(tree: Path, mutant: Mutant, clean: set[str]) -> str | None:
+    """Plant a fault in the tree, and remove it; return the first test that fails with it and passes without it.
 
-
-def find(tree: Path, mutant: Mutant) -> str | None:
-    """Plant a fault in the tree, and remove it; return the folder of the first test that fails."""
-    file = tree / "accountant" / "ldp_budget" / mutant.file
+    `clean` has the tests that are known to pass without a fault.
+    """
+    file = mutant.path(tree)
     source = file.read_text(encoding="utf-8")
-    if source.count(mutant.old) != 1:
-        raise SystemExit(f"{mutant.name}: its old text occurs {source.count(mutant.old)} times in {mutant.file}")
     file.write_text(source.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        return next((tests for tests in ROOMS[room_of(mutant)] if tests_of(tree, tests) not in (0, 5)), None)
+        known = (tree / "tests" / mutant.found_by).is_file()
+        failed = first_failure(tree, mutant.found_by, 0) if known else None
+        for folder in ROOMS[mutant.room]:
+            failed = failed or first_failure(tree, folder, 2)
     finally:
         file.write_text(source, encoding="utf-8")
+    if failed is not None:
+        test = failed.partition("[")[0]  # all cases of the test
+        if test not in clean and first_failure(tree, test, 0) is not None:
+            raise SystemExit(f"tests/{test} fails without a fault, too")
+        clean.add(test)
+    return failed
 
 
 def main() -> int:
@@ -280,29 +402,26 @@ def main() -> int:
     given = parser.parse_args()
     if unknown := set(given.rooms) - set(ROOMS):
         parser.error(f"unknown room {', '.join(sorted(unknown))}; there are: {', '.join(ROOMS)}")
-    chosen = [
-        each
-        for each in MUTANTS
-        if (not given.rooms or room_of(each) in given.rooms) and given.only in (None, each.name)
-    ]
-    missed = []
+    chosen = [each for each in MUTANTS if each.room in (given.rooms or ROOMS) and given.only in (None, each.name)]
+    if not chosen:
+        parser.error(f"no such fault: {given.only}")
+    check(chosen)
+    missed, clean = [], set[str]()
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "node_modules", "__pycache__"))
         for mutant in chosen:
             start = time.monotonic()
-            by = find(tree, mutant)
+            by = find(tree, mutant, clean)
             seconds = time.monotonic() - start
-            print(
-                f"{'found' if by else 'NOT FOUND':9}  {room_of(mutant):11}  {mutant.name:34} {by or '-':24} {seconds:5.0f} s",
-                flush=True,
-            )
+            print(f"{mutant.room:11}  {mutant.name:34} {seconds:4.0f} s  {by or 'NOT FOUND'}", flush=True)
             if by is None:
                 missed.append(mutant.name)
-    print(
-        f"{len(chosen) - len(missed)} of {len(chosen)} found"
-        + (f"; not found: {', '.join(missed)}" if missed else "")
-    )
+    found = len(chosen) - len(missed)
+    print(f"{found} of {len(chosen)} found in {time.monotonic() - begun:.0f} s")
+    if missed:
+        print(f"not found: {', '.join(missed)}")
     return bool(missed)
 
 

@@ -71,8 +71,9 @@ def lines(number: int, users: int = 12, seed: int = 1) -> list[Spend]:
 
 
 def one_each(number: int) -> list[Spend]:
-    """Equal lines of different users."""
-    return [Spend(f"user {place}", coin(1)) for place in range(number)]
+    """Lines of different users with one mechanism; many of them are charged by statements over all of them."""
+    asked = coin(1)
+    return [Spend(f"user {place}", asked) for place in range(number)]
 
 
 def statuses(results: Sequence[SpendResult]) -> list[str]:

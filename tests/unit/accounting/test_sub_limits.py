@@ -124,16 +124,15 @@ def test_share_after_reports_of_others_is_charged_their_part(accountant: Account
 
 @pytest.mark.parametrize("lines", [2, 20])
 def test_sub_limit_counts_lines_of_batches_and_keyed_spends(accountant: Accountant, lines: int) -> None:
-    """Few of them are charged one by one, many by statements over all of them."""
+    """Few of them are charged one by one, many of one mechanism by statements over all of them."""
+    asked = coin("0.4")
     accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
     a, users = team(accountant, "team-a"), [f"user-{number}" for number in range(lines)]
-    assert {each.status for each in a.spend_batch([Spend(user, coin("0.4")) for user in users], key="run")} == {
-        "spent"
-    }
-    assert all(a.spend_each([Spend(user, coin("0.4"), key="k") for user in users]))
-    refused = a.spend_batch([Spend(user, coin("0.4")) for user in users], key="again")
+    assert {each.status for each in a.spend_batch([Spend(user, asked) for user in users], key="run")} == {"spent"}
+    assert all(a.spend_each([Spend(user, asked, key="k") for user in users]))
+    refused = a.spend_batch([Spend(user, asked) for user in users], key="again")
     assert {(each.status, each.binding) for each in refused} == {("refused", ("lifetime (team-a)",))}
-    assert not any(a.spend_each([Spend(user, coin("0.4"), key="l") for user in users]))
+    assert not any(a.spend_each([Spend(user, asked, key="l") for user in users]))
     for user in users:
         assert told(a, user) == {"lifetime": 0.8, "lifetime (team-a)": 0.8}
     check(accountant)

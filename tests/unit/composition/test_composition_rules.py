@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from composition_oracle import mp, mpf
@@ -258,6 +258,7 @@ def outcomes(pair: SymmetricPair) -> list[tuple[float, float]]:
 
 @pytest.mark.slow
 @settings(max_examples=30)
+@example(Decimal(1), 6)
 @given(
     st.decimals(min_value="0.001", max_value=200, places=6),
     st.integers(min_value=1, max_value=60),

@@ -326,6 +326,38 @@ def test_verify_of_any_rollback_with_the_head_finds_it(path: Path, clock: Clock)
     assert not holds(path, clock, "11" * 42), "the head of another ledger"
 
 
+def test_verify_of_a_fork_with_equal_last_entries_and_the_other_head_finds_it(path: Path, clock: Clock) -> None:
+    """The ledger was restored from a copy, and only the charge before the last one was another one."""
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+    copy, heads = path.read_bytes(), []
+    for epsilon in ("1", "0.5"):
+        path.write_bytes(copy)
+        with Accountant(path, create=False, clock=clock) as accountant:
+            accountant.spend("alice", coin(epsilon))
+            accountant.spend("bob", coin("0.25"))
+            heads.append(check(accountant))
+    assert holds(path, clock, heads[1])
+    assert not holds(path, clock, heads[0])
+
+
+def test_verify_with_the_labels_of_an_erased_user_put_back_finds_it(path: Path, clock: Clock) -> None:
+    """And with the counts of the labels, so that labels and counts agree."""
+    with Accountant(path, clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.spend("alice", promising(CURVE), label="home")
+        before = tables(path)
+        accountant.erase("alice")
+        check(accountant)
+
+    def put_back(connection: sqlite3.Connection) -> None:
+        for table in ("entry_labels", "memoised_counts"):
+            [row] = before[table]
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+    assert not attempt(path, clock, put_back)
+
+
 def test_equal_labels_of_two_users_have_unrelated_hashes(ledger: Path) -> None:
     labels = [row[1] for row in tables(ledger)["entry_labels"]]
     assert len(set(labels)) == len(labels) > 1

@@ -6,7 +6,8 @@ import hashlib
 import itertools
 import json
 import os
-from contextlib import suppress
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,15 @@ def test_report_that_no_client_sends_is_not_charged(box: Inbox, accountant: Acco
     with pytest.raises(NotSupported, match=r"must have|must be"):
         box.take("alice", "poll", sent)
     assert (len(box), accountant.history("alice")) == (0, [])
+
+
+def test_seal_with_a_changed_waiting_report_is_refused(box: Inbox, tmp_path: Path) -> None:
+    box.take("alice", "poll", b"\1")
+    with closing(sqlite3.connect(tmp_path / "budget.db")) as database, database:
+        database.execute("UPDATE reports SET report = ?", (b"\2",))
+    with pytest.raises(ldp_budget.LedgerError, match=r"report 1 was changed\. Nothing was written"):
+        box.seal("one")
+    assert box.rounds() == []
 
 
 def test_inbox_of_another_collection_of_the_same_name_is_refused(box: Inbox, accountant: Accountant) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.registry.collections import Collection
 from ldp_budget.sdk.domain import Categories, Interval
+from ldp_budget.sdk.frequency_oracle import choice_bits
 from ldp_budget.sdk.parameters import real
 
 FILTER = {"bits": 16, "hashes": 2, "cohorts": 4, "epsilon": 1, "epsilon_lifetime": 3}
@@ -85,3 +87,10 @@ def test_domain_reads_a_text_as_one_number_in_every_client() -> None:
             free.read(["1", bad])
     with pytest.raises(OutsideDomain):
         Categories(3).check(["1"])
+
+
+def test_choice_bits_number_every_set_and_every_sequence() -> None:
+    for size in range(1, 33):
+        for chosen in range(size + 1):
+            assert choice_bits(size, chosen) == (math.comb(size, chosen) - 1).bit_length()
+            assert choice_bits(size, chosen, ordered=True) == (math.perm(size, chosen) - 1).bit_length()

@@ -231,7 +231,7 @@ def _is_whole(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bo
 class _View:
     """Minimal read-only store for verification, over one connection, while no process writes."""
 
-    partitions = 1
+    partitions = writers = 1
     repeated = MappingProxyType[str, int]({})
 
     def __init__(self, name: str, connection: sqlite3.Connection, key: keyfile.Key) -> None:
