@@ -338,7 +338,7 @@ def test_plugin_check_without_a_proof_is_audited(workshop: Workshop) -> None:
     assert f"not audited: priced: no report of it was looked at: {why}" in done.stderr
     assert f"skipped: priced: seed_decides: {why}; define `critical_inputs`" in done.stderr
     assert (
-        "not exact: undescribed: guarantee_is_exact: mechanism undescribed describes no channel; define `compare`"
+        "not exact: undescribed: guarantee_is_exact: undescribed describes no channel; define `compare`"
         in done.stderr
     )
 
