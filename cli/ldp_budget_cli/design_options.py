@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from ldp_budget.reports.answer_texts import folded
 
+from .number_types import WholeRange
 from .output import JSON, LINES, counted, options, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _KEY = "ldp_budget.design"
 _OTHERS = ("candidates", "top", "adjust", "consistent", "plot", "independent")
 """Options of `estimate` that the estimates of a design do not have."""
 _SMALL_CROWD = 50
+_MOST_PEOPLE = 10**15
 
 
 # -- randomize --public ----------------------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ design_options = options(
         "--population",
         "N",
         "The sample is of N people: lower the variance of sampling, not the noise (finite population correction).",
-        type=click.IntRange(min=1),
+        type=WholeRange(1, _MOST_PEOPLE),
     ),
 )
 

@@ -109,7 +109,8 @@ class Survey:
         simple = np.maximum(spread, 0.0) * reports / (reports - 1) / reports
         freedom = self.design.freedom(moments, kept)
         skewness = self.design.skewness(moments, influence)
-        return MeansEstimate(reports, values, np.sqrt(variance), freedom, total, simple, influence, skewness)
+        errors, corrected = np.sqrt(variance), self.population is not None
+        return MeansEstimate(reports, values, errors, freedom, total, simple, influence, skewness, corrected)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ class MeansEstimate:
         total: the sum of the weights of the group.
         simple: the variances that a simple random sample with as many respondents would have had, (d,).
         influence: the influences on the means.
-        skewness: the third cumulants of the means over their variances, (d,).
+        skewness: the third cumulants of the means over their variances, (d,), before a finite population correction.
+        corrected: True if the standard errors have a finite population correction.
     """
 
     respondents: int
@@ -135,9 +137,13 @@ class MeansEstimate:
     simple: Floats
     influence: Influence
     skewness: Floats
+    corrected: bool = False
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the ends of Student's confidence intervals, shifted for skewness, each (d,).
+
+        With a finite population correction, only the end that skewness moves outward is moved: how much of the
+        skewness is the sample's, and thus corrected, is not known.
 
         Parameters:
             level: the probability with which each interval covers, above 0 and below 1.
@@ -148,7 +154,8 @@ class MeansEstimate:
         times = quantile(level, self.freedom)
         margin = times * self.std_errors
         shift = np.clip(self.skewness * (2 * times**2 + 1) / 6, -margin / 2, margin / 2)
-        return self.values + shift - margin, self.values + shift + margin
+        below, above = (np.minimum(shift, 0.0), np.maximum(shift, 0.0)) if self.corrected else (shift, shift)
+        return self.values + below - margin, self.values + above + margin
 
     @property
     def design_effects(self) -> Floats:

@@ -183,6 +183,12 @@ def test_estimate_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
         (("r", "--table", "smokes"), "--table must name two different questions"),
         (("r", "--population", "399"), "--population must be at least the number of respondents, 400: got 399"),
         (("r", "--population", "900", "--clusters", "w"), "without --clusters and --by-round"),
+        (("r", "--population", "0"), "--population must be a whole number >= 1 and <= 1000000000000000: got '0'"),
+        (("r", "--population", "1" + "0" * 400), "--population must be a whole number >= 1 and <= 1000000000000000"),
+        (
+            ("r", "--population", "many"),
+            "--population must be a whole number >= 1 and <= 1000000000000000: got 'many'",
+        ),
     ],
 )
 def test_report_with_a_wrong_design_names_the_option(
