@@ -30,7 +30,6 @@ _KEY = "ldp_budget.design"
 _OTHERS = ("candidates", "top", "adjust", "consistent", "plot", "independent")
 """Options of `estimate` that the estimates of a design do not have."""
 _SMALL_CROWD = 50
-_MOST_PEOPLE = 10**15
 
 
 # -- randomize --public ----------------------------------------------------------------------------------------------
@@ -153,7 +152,7 @@ design_options = options(
         "--population",
         "N",
         "The sample is of N people: lower the variance of sampling, not the noise (finite population correction).",
-        type=WholeRange(1, _MOST_PEOPLE),
+        type=WholeRange(min=1),
     ),
 )
 

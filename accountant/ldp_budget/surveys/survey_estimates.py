@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._validation import shown
 from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..reports.partial_aggregate import open_files
 from ..reports.public_attributes import count_combinations
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 ROUND = "round"
 """The public column with the names of the rounds, where each file is a round."""
+
+MOST_PEOPLE = 10**15
+"""The most people of a population: a double counts them exactly."""
 
 Row = dict[str, Any]
 
@@ -166,9 +170,11 @@ def _check_population(everyone: Moments, options: DesignOptions, rounds: bool) -
         raise InvalidParameter(
             "population", "without --clusters and --by-round", f"{options.population:.12g}", hint=hint
         )
-    if not options.population >= everyone.reports:
+    if not everyone.reports <= options.population <= MOST_PEOPLE:
         expected = f"at least the number of respondents, {everyone.reports}"
-        raise InvalidParameter("population", expected, f"{options.population:.12g}")
+        if options.population > MOST_PEOPLE:
+            expected = f"at most {MOST_PEOPLE:.0e} people"
+        raise InvalidParameter("population", expected, shown(options.population))
 
 
 def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weights:
