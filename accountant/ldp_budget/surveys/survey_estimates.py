@@ -41,6 +41,8 @@ ROUND = "round"
 
 MOST_PEOPLE = 10**15
 """The most people of a population: a double counts them exactly."""
+_ROUNDED = 1.01
+"""Largest ratio of the sum of the weights to the population: weights are often rounded."""
 
 Row = dict[str, Any]
 
@@ -141,6 +143,7 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
         raise NotSupported("there are no reports to estimate from")
     _check_population(everyone, options, bool(source.rounds))
     weights = weights_for(everyone, options, bool(source.rounds))
+    _check_represented(weights, everyone, options.population)
     smallest = int(everyone.counts.min())
     row: Row = {
         "reports": everyone.reports,
@@ -175,6 +178,14 @@ def _check_population(everyone: Moments, options: DesignOptions, rounds: bool) -
         if options.population > MOST_PEOPLE:
             expected = f"at most {MOST_PEOPLE:.0e} people"
         raise InvalidParameter("population", expected, shown(options.population))
+
+
+def _check_represented(weights: Weights, everyone: Moments, population: float | None) -> None:
+    """Raise `InvalidParameter` if the weights stand for more people than the population has, apart from rounding."""
+    total = weights.total(everyone)
+    if population is not None and weights.known and total > _ROUNDED * population:
+        expected = f"at least the sum of the weights, {total:.12g}"
+        raise InvalidParameter("population", expected, shown(population))
 
 
 def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weights:

@@ -183,6 +183,7 @@ def test_estimate_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
         (("r", "--table", "smokes"), "--table must name two different questions"),
         (("r", "--population", "399"), "--population must be at least the number of respondents, 400: got 399"),
         (("r", "--population", "900", "--clusters", "w"), "without --clusters and --by-round"),
+        (("r", "--population", "800", *RAKED), "--population must be at least the sum of the weights, 10000: got 800"),
         (("r", "--population", "0"), "--population must be a whole number >= 1: got '0'"),
         (("r", "--population", "1" + "0" * 400), "--population must be at most 1e+15 people: got 1000"),
         (
