@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     Cells = NDArray[np.bool_]
 
 
+_FEW = 2.0
+"""Least variance of a share, times n²: that of Agresti and Coull (1998) where all n respondents agree."""
+
+
 @dataclass(frozen=True)
 class Survey:
     """Reports of a designed sample: their moments, their weights, and the design by which they were drawn.
@@ -40,7 +44,8 @@ class Survey:
         weights: the weights of the respondents.
         design: the strata and clusters.
         least_noise: the least variance of a contribution that randomization alone gives, (d,); see
-            `FrequencyMechanism.least_noise`. No variance is estimated to be less. None if it is unknown.
+            `FrequencyMechanism.least_noise`. No variance is estimated to be less, nor less than that of a share in which
+            all respondents happen to agree. None for numbers, and if it is unknown.
         population: the finite population of the sample; None for a sample drawn with replacement.
     """
 
@@ -83,7 +88,10 @@ class Survey:
             found = self.population.variance(self.moments, self.weights, self.design, influence)
         if self.least_noise is None:
             return found
-        return np.maximum(found, self.least_noise * float(influence.scale**2 @ self.moments.counts))
+        size = float(influence.scale**2 @ self.moments.counts)  # 1/n for equal weights
+        people = np.inf if self.population is None else self.population.people
+        sampling = _FEW * size**2 * max(0.0, 1 - self.moments.reports / people)
+        return np.maximum(found, np.maximum(self.least_noise * size, sampling))
 
     def means(self, cells: Cells | None = None) -> MeansEstimate:
         """Return the weighted means of the contributions, of all respondents or of the group in some cells.
