@@ -252,8 +252,13 @@ class _Reader:
         return found[0] if len(found) == 1 else paired_noise(*found)
 
     def _scale(self, survey: Survey) -> float:
-        """Return the factor from the weights of those who answered a question to those of all respondents."""
-        return self.weights.total(self.everyone) / survey.weights.total(survey.moments)
+        """Return the factor from the weights of those who answered a question to the people whom a count is of.
+
+        These are the population if only its size is known, and else all respondents with their weights.
+        """
+        people, weights = self.options.population, self.weights
+        total = weights.total(self.everyone) if people is None or weights.known else people
+        return total / survey.weights.total(survey.moments)
 
     def _means(self, asked: AskedQuestion, means: MeansEstimate, scale: float, *, group: bool = False) -> Row:
         """Return the rows of answers, or those of a mean.

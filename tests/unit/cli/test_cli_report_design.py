@@ -220,3 +220,14 @@ def test_population_lowers_the_errors_and_is_named(survey_line: CommandLine) -> 
     for page in pages(survey_line, "--population", "800", "--table", "smokes,sport"):
         assert "The sample was drawn from 800 people" in page
         assert "The results describe the population of 800 people." in page
+
+
+def test_population_without_weights_is_what_the_counts_of_people_add_up_to(survey_line: CommandLine) -> None:
+    found = survey_line.json("estimate", "health", "r", "--population", "800", "--by", "region")
+    for name in ("smokes", "sport"):
+        answers = found[name]["answers"]
+        assert sum(each["count"] for each in answers) == pytest.approx(800)
+        assert answers[0]["high"] == pytest.approx(800 * answers[0]["share_high"])
+        assert sum(each["count"] for group in found[name]["groups"] for each in group["answers"]) == pytest.approx(800)
+    raked = survey_line.json("estimate", "health", "r", "--population", "10000", *RAKED)
+    assert sum(each["count"] for each in raked["smokes"]["answers"]) == pytest.approx(10_000)
