@@ -22,7 +22,9 @@ def writers() -> list[threading.Thread]:
 
 
 @pytest.mark.parametrize(("partitions", "connections"), [(8, "16"), (3, "2"), (4, "1")])
-def test_bulk_runs_of_the_same_users_at_the_same_time_stay_within_the_limit(partitions: int, connections: str) -> None:
+def test_bulk_runs_of_the_same_users_at_the_same_time_stay_within_the_limit(
+    partitions: int, connections: str
+) -> None:
     """Two processes' accountants: two runs under one key are one run, and the limit has room for three in all."""
     address, before = new_ledger(partitions, connections=connections), len(writers())
     with Accountant(address) as one, Accountant(address) as two:
