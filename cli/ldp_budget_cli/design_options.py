@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from ldp_budget.reports.answer_texts import folded
 
+from .number_types import WholeRange
 from .output import JSON, LINES, counted, options, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ design_options = options(
         "--population",
         "N",
         "The sample is of N people: lower the variance of sampling, not the noise (finite population correction).",
-        type=click.IntRange(min=1),
+        type=WholeRange(min=1),
     ),
 )
 

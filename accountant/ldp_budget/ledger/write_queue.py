@@ -170,7 +170,8 @@ class WriteQueue:
         self._ledger = ledger
         self._transact = transact
         self._singles: deque[Submission] = deque()
-        self._urgent = self._singles if main is None else main._singles
+        self._main = main or self
+        self._transacting = False
         self._bulk: deque[Submission] = deque()
         self._waiting = 0
         self._shared = 0  # the number of submissions in the newest transaction
@@ -193,7 +194,7 @@ class WriteQueue:
     def run(self, engine: Engine, items: Sequence[Item], *, bulk: bool = False) -> list[Any]:
         """Run items and return their outcomes once they are durable. A `bulk` item is large, and waits for others."""
         mine = Submission(engine, items, bulk)
-        self._check_thread()
+        self.check_thread()
         mine.expect_thread()
         try:
             if bulk or self._singles or self._bulk or self._shared > 1 or not self._run_here(mine):
@@ -206,7 +207,7 @@ class WriteQueue:
 
     def submit(self, mine: Submission) -> None:
         """Submit items; the calling thread waits for them afterwards."""
-        self._check_thread()
+        self.check_thread()
         mine.expect_thread()
         self._put(mine)
 
@@ -231,7 +232,10 @@ class WriteQueue:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _check_thread(self) -> None:
+    def check_thread(self) -> None:
+        """Raise `LedgerError` if the queue is closed, or if this thread is writing to the ledger already."""
+        if self._main is not self:
+            self._main.check_thread()
         if self._closed:
             raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
         if self._writing._is_owned() or self._lists._is_owned():  # type: ignore[attr-defined]  # it would wait for itself
@@ -257,7 +261,7 @@ class WriteQueue:
             self._writing.release()
 
     def _put(self, mine: Submission) -> None:
-        self._check_thread()
+        self.check_thread()
         with self._lists:
             if self._closed:
                 raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
@@ -372,9 +376,10 @@ class WriteQueue:
                     raise _ItemFailedError from error
                 raise
 
-        most = (1 if self._urgent else MOST_BULK) if taken[0].bulk else None
+        most = (1 if self._gives_way() else MOST_BULK) if taken[0].bulk else None
         items = [each.items[place] for each in taken for place in each.left[:most]]
         partitions = list(dict.fromkeys([item.partition for item in items]))
+        self._transacting = True
         try:
             self._transact(work, partitions, items)
         except BaseException as error:
@@ -388,7 +393,13 @@ class WriteQueue:
                 else:
                     self._fail([each], error)
             return
+        finally:
+            self._transacting = False
         self._settle(found)
+
+    def _gives_way(self) -> bool:
+        """True if single items wait, or if the transaction of the main queue may wait for what bulk items hold."""
+        return bool(self._main._singles) or (self._main is not self and self._main._transacting)
 
     def _run_bulk(
         self,
@@ -404,7 +415,7 @@ class WriteQueue:
             if item.partition in transactions:
                 outcomes += submission.engine(transactions, [item])
                 places.append(place)
-                if self._urgent:
+                if self._gives_way():
                     break
         found.append((submission, places, outcomes))
 
@@ -439,9 +450,11 @@ def run_bulk(queues: Sequence[WriteQueue], engine: Engine, items: Sequence[Item]
     begun = {
         number: Submission(engine, [items[place] for place in places], True) for number, places in shares.items()
     }
+    for queue in queues:
+        queue.check_thread()
     try:
         for number, submission in begun.items():
-            queues[number].submit(submission)
+            _submit_or_fail(queues[number], submission)
         for submission in begun.values():
             submission.wait()
     except BaseException:
@@ -451,9 +464,21 @@ def run_bulk(queues: Sequence[WriteQueue], engine: Engine, items: Sequence[Item]
     for number, submission in begun.items():
         for place, outcome in zip(shares[number], submission.outcomes, strict=True):
             whole.outcomes[place] = outcome
-        whole.error = whole.error or submission.error
     whole.left = [shares[number][place] for number, submission in begun.items() for place in submission.left]
+    errors = [submission.error for submission in begun.values() if submission.error is not None]
+    # If one outcome is unknown, that of the whole run is unknown.
+    unknown = (error for error in errors if getattr(error, "unknown", False))
+    whole.error = next(unknown, errors[0] if errors else None)
     return whole.result()
+
+
+def _submit_or_fail(queue: WriteQueue, submission: Submission) -> None:
+    """Submit items. A refusal is the error of the submission, because the items of other queues may be charged."""
+    try:
+        queue.submit(submission)
+    except LedgerError as error:
+        submission.error = error
+        submission.wake_thread()
 
 
 def _serve(reference: weakref.ref[WriteQueue], wake: threading.Lock) -> None:

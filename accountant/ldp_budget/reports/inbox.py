@@ -23,6 +23,7 @@ import copy
 import hashlib
 import json
 import os
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from ..accounting.receipts import Receipt
     from ..ledger.models import RoundPart
     from ..registry.collections import Collection
+
+    Block = tuple[NDArray[Any], PublicAttributes | None]
 
 
 class Marks(NamedTuple):
@@ -179,7 +182,7 @@ class Inbox:
         """Write a round to a new report file; return the number of reports.
 
         `public` are the attributes that become public columns of the file; None for all. A report without one of them
-        has the empty text there.
+        has the empty text there. If some are left out, the file has a random order of its own.
 
         Raises `UnknownName`, `InvalidParameter` if there are too many attributes for a file, or none of a given name,
         and `ReportFileError` if `out` exists or cannot be written.
@@ -192,11 +195,19 @@ class Inbox:
             listed = ", ".join(found) or "none"
             raise InvalidParameter("public", f"attributes of the reports in round {name} ({listed})", repr(column))
         count = 0
+        blocks = self._blocks(name, columns)
+        if set(columns) != set(found):
+            blocks = _shuffled(blocks)
         with ReportWriter(out, self._collection, charged=True, public=columns) as writer:
-            for part in self._parts(name):
-                writer.write(self._reports_in(part), self._columns_of(part, columns) if columns else None)
-                count += part.reports
+            for reports, attributes in blocks:
+                writer.write(reports, attributes)
+                count += len(reports)
         return count
+
+    def _blocks(self, name: str, columns: Sequence[str]) -> Iterator[Block]:
+        """Yield the reports of a round in parts, each with its public columns."""
+        for part in self._parts(name):
+            yield self._reports_in(part), self._columns_of(part, columns) if columns else None
 
     def _parts(self, name: str) -> Iterator[RoundPart]:
         return self._reports.round(self._collection.name, name)
@@ -222,6 +233,18 @@ class Inbox:
         """Return bytes as an array of reports."""
         reports = np.frombuffer(data, self._dtype).reshape(len(data) // self.report_bytes, *self._shape)
         return reports.astype(self._dtype.newbyteorder("="), copy=False)
+
+
+def _shuffled(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Yield all reports as one block in a new random order.
+
+    The parts of a round are sorted by the length of their attributes. That order would show attributes that are left out.
+    """
+    reports, attributes = zip(*blocks, strict=True)
+    public = PublicAttributes.joined([each for each in attributes if each is not None])
+    places = list(range(sum(map(len, reports))))
+    random.SystemRandom().shuffle(places)
+    yield np.concatenate(reports)[places], None if public is None else public.take(places)
 
 
 def _records(part: RoundPart) -> NDArray[np.uint8]:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     Cells = NDArray[np.bool_]
 
 
+_FEW = 2.0
+"""Least variance of a share, times n²: that of Agresti and Coull (1998) where all n respondents agree."""
+
+
 @dataclass(frozen=True)
 class Survey:
     """Reports of a designed sample: their moments, their weights, and the design by which they were drawn.
@@ -40,7 +44,8 @@ class Survey:
         weights: the weights of the respondents.
         design: the strata and clusters.
         least_noise: the least variance of a contribution that randomization alone gives, (d,); see
-            `FrequencyMechanism.least_noise`. No variance is estimated to be less. None if it is unknown.
+            `FrequencyMechanism.least_noise`. No variance is estimated to be less, nor less than that of a share in which
+            all respondents happen to agree. None for numbers, and if it is unknown.
         population: the finite population of the sample; None for a sample drawn with replacement.
     """
 
@@ -83,7 +88,10 @@ class Survey:
             found = self.population.variance(self.moments, self.weights, self.design, influence)
         if self.least_noise is None:
             return found
-        return np.maximum(found, self.least_noise * float(influence.scale**2 @ self.moments.counts))
+        size = float(influence.scale**2 @ self.moments.counts)  # 1/n for equal weights
+        people = np.inf if self.population is None else self.population.people
+        sampling = _FEW * size**2 * max(0.0, 1 - self.moments.reports / people)
+        return np.maximum(found, np.maximum(self.least_noise * size, sampling))
 
     def means(self, cells: Cells | None = None) -> MeansEstimate:
         """Return the weighted means of the contributions, of all respondents or of the group in some cells.
@@ -109,7 +117,8 @@ class Survey:
         simple = np.maximum(spread, 0.0) * reports / (reports - 1) / reports
         freedom = self.design.freedom(moments, kept)
         skewness = self.design.skewness(moments, influence)
-        return MeansEstimate(reports, values, np.sqrt(variance), freedom, total, simple, influence, skewness)
+        errors, corrected = np.sqrt(variance), self.population is not None
+        return MeansEstimate(reports, values, errors, freedom, total, simple, influence, skewness, corrected)
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,8 @@ class MeansEstimate:
         total: the sum of the weights of the group.
         simple: the variances that a simple random sample with as many respondents would have had, (d,).
         influence: the influences on the means.
-        skewness: the third cumulants of the means over their variances, (d,).
+        skewness: the third cumulants of the means over their variances, (d,), before a finite population correction.
+        corrected: True if the standard errors have a finite population correction.
     """
 
     respondents: int
@@ -135,9 +145,13 @@ class MeansEstimate:
     simple: Floats
     influence: Influence
     skewness: Floats
+    corrected: bool = False
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Return the ends of Student's confidence intervals, shifted for skewness, each (d,).
+
+        With a finite population correction, only the end that skewness moves outward is moved: how much of the
+        skewness is the sample's, and thus corrected, is not known.
 
         Parameters:
             level: the probability with which each interval covers, above 0 and below 1.
@@ -148,7 +162,8 @@ class MeansEstimate:
         times = quantile(level, self.freedom)
         margin = times * self.std_errors
         shift = np.clip(self.skewness * (2 * times**2 + 1) / 6, -margin / 2, margin / 2)
-        return self.values + shift - margin, self.values + shift + margin
+        below, above = (np.minimum(shift, 0.0), np.maximum(shift, 0.0)) if self.corrected else (shift, shift)
+        return self.values + below - margin, self.values + above + margin
 
     @property
     def design_effects(self) -> Floats:

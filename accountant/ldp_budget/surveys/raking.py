@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidParameter, NotSupported
-from .weights import Weights
+from .weights import LARGEST, Weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,8 +67,9 @@ def _total(row: Mapping[str, str]) -> float:
         total = float(row["total"])
     except ValueError:
         total = math.nan
-    if not (math.isfinite(total) and total >= 0):
-        raise InvalidParameter("rake", "totals that are numbers >= 0", f"{row['total']!r} for {row['value']}")
+    if not 0 <= total <= LARGEST:
+        expected = f"totals that are numbers from 0 to {LARGEST:.0e}"
+        raise InvalidParameter("rake", expected, f"{row['total']!r} for {row['value']}")
     return total
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._validation import shown
 from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..reports.partial_aggregate import open_files
 from ..reports.public_attributes import count_combinations
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 
 ROUND = "round"
 """The public column with the names of the rounds, where each file is a round."""
+
+MOST_PEOPLE = 10**15
+"""The most people of a population: a double counts them exactly."""
+_ROUNDED = 1.01
+"""Largest ratio of the sum of the weights to the population: weights are often rounded."""
 
 Row = dict[str, Any]
 
@@ -137,6 +143,7 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
         raise NotSupported("there are no reports to estimate from")
     _check_population(everyone, options, bool(source.rounds))
     weights = weights_for(everyone, options, bool(source.rounds))
+    _check_represented(weights, everyone, options.population)
     smallest = int(everyone.counts.min())
     row: Row = {
         "reports": everyone.reports,
@@ -166,9 +173,19 @@ def _check_population(everyone: Moments, options: DesignOptions, rounds: bool) -
         raise InvalidParameter(
             "population", "without --clusters and --by-round", f"{options.population:.12g}", hint=hint
         )
-    if not options.population >= everyone.reports:
+    if not everyone.reports <= options.population <= MOST_PEOPLE:
         expected = f"at least the number of respondents, {everyone.reports}"
-        raise InvalidParameter("population", expected, f"{options.population:.12g}")
+        if options.population > MOST_PEOPLE:
+            expected = f"at most {MOST_PEOPLE:.0e} people"
+        raise InvalidParameter("population", expected, shown(options.population))
+
+
+def _check_represented(weights: Weights, everyone: Moments, population: float | None) -> None:
+    """Raise `InvalidParameter` if the weights stand for more people than the population has, apart from rounding."""
+    total = weights.total(everyone)
+    if population is not None and weights.known and total > _ROUNDED * population:
+        expected = f"at least the sum of the weights, {total:.12g}"
+        raise InvalidParameter("population", expected, shown(population))
 
 
 def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weights:
@@ -235,8 +252,13 @@ class _Reader:
         return found[0] if len(found) == 1 else paired_noise(*found)
 
     def _scale(self, survey: Survey) -> float:
-        """Return the factor from the weights of those who answered a question to those of all respondents."""
-        return self.weights.total(self.everyone) / survey.weights.total(survey.moments)
+        """Return the factor from the weights of those who answered a question to the people whom a count is of.
+
+        These are the population if only its size is known, and else all respondents with their weights.
+        """
+        people, weights = self.options.population, self.weights
+        total = weights.total(self.everyone) if people is None or weights.known else people
+        return total / survey.weights.total(survey.moments)
 
     def _means(self, asked: AskedQuestion, means: MeansEstimate, scale: float, *, group: bool = False) -> Row:
         """Return the rows of answers, or those of a mean.

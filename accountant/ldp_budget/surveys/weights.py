@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+LARGEST = 1e30
+"""The largest weight or total, and the inverse of the least weight: sums of squares neither overflow nor vanish."""
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -100,6 +103,6 @@ def _weight(place: str, text: Any) -> float:
         weight = float(text)
     except ValueError:
         weight = math.nan
-    if not (math.isfinite(weight) and weight > 0):
-        raise InvalidParameter("weights", "numbers above 0", f"{text!r} for {place}")
+    if not 1 / LARGEST <= weight <= LARGEST:
+        raise InvalidParameter("weights", f"numbers from {1 / LARGEST:.0e} to {LARGEST:.0e}", f"{text!r} for {place}")
     return weight

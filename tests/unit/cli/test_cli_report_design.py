@@ -183,6 +183,16 @@ def test_estimate_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
         (("r", "--table", "smokes"), "--table must name two different questions"),
         (("r", "--population", "399"), "--population must be at least the number of respondents, 400: got 399"),
         (("r", "--population", "900", "--clusters", "w"), "without --clusters and --by-round"),
+        (
+            ("r", "--population", "800", *RAKED),
+            "--population must be at least the sum of the weights, 10000: got 800",
+        ),
+        (("r", "--population", "0"), "--population must be a whole number >= 1: got '0'"),
+        (("r", "--population", "1" + "0" * 400), "--population must be at most 1e+15 people: got 1000"),
+        (
+            ("r", "--population", "many"),
+            "--population must be a whole number >= 1: got 'many'",
+        ),
     ],
 )
 def test_report_with_a_wrong_design_names_the_option(
@@ -213,3 +223,16 @@ def test_population_lowers_the_errors_and_is_named(survey_line: CommandLine) -> 
     for page in pages(survey_line, "--population", "800", "--table", "smokes,sport"):
         assert "The sample was drawn from 800 people" in page
         assert "The results describe the population of 800 people." in page
+
+
+def test_population_without_weights_is_what_the_counts_of_people_add_up_to(survey_line: CommandLine) -> None:
+    found = survey_line.json("estimate", "health", "r", "--population", "800", "--by", "region")
+    for name in ("smokes", "sport"):
+        answers = found[name]["answers"]
+        assert sum(each["count"] for each in answers) == pytest.approx(800)
+        assert answers[0]["high"] == pytest.approx(800 * answers[0]["share_high"])
+        assert sum(each["count"] for group in found[name]["groups"] for each in group["answers"]) == pytest.approx(
+            800
+        )
+    raked = survey_line.json("estimate", "health", "r", "--population", "10000", *RAKED)
+    assert sum(each["count"] for each in raked["smokes"]["answers"]) == pytest.approx(10_000)

@@ -21,7 +21,7 @@ import pytest
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.ledger import write_queue
-from ldp_budget.ledger.write_queue import Work, WriteQueue, run_bulk, run_each
+from ldp_budget.ledger.write_queue import Work, WriteQueue, result_of, run_bulk, run_each
 from ledger_contract import check, coin, in_threads, spent
 from ledger_inside import BusyWriter, ledger_of, queue_of, waiting_in, writer_of
 from postgres_servers import wait_until
@@ -700,6 +700,91 @@ def test_bulk_queue_ends_its_transaction_early_for_single_items_of_the_main_queu
     assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
     assert sizes == [3, 1, 1, 1]
     queue.close()
+
+
+def test_bulk_queue_with_an_unknown_outcome_makes_the_whole_run_unknown() -> None:
+    """One queue charges nothing and says so first; the commit of the other may have succeeded."""
+
+    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+        if 2 in partitions:
+            raise LedgerError("a ledger", "it is full. Nothing was charged.")
+        raise LedgerError("a ledger", "the connection was lost", unknown=True)
+
+    _, queues = bulk_queues(transact)
+    for partitions in ((2, 1), (1, 2)):
+        with pytest.raises(LedgerError, match="the connection was lost") as raised:
+            run_bulk(queues, run_each, works(*partitions))
+        assert raised.value.unknown
+    for queue in queues:
+        queue.close()
+
+
+def test_bulk_run_that_a_full_queue_refuses_in_part_does_not_say_that_nothing_was_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(write_queue, "MOST_WAITING", 1)
+    inside, go = threading.Event(), threading.Event()
+
+    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+        if 1 in partitions:
+            inside.set()
+            assert go.wait(30)
+        work({partition: Partition() for partition in partitions})
+
+    _, queues = bulk_queues(transact)
+    busy = [Caller(lambda: run_bulk(queues, run_each, works(1)))]
+    assert inside.wait(30)
+    busy.append(Caller(lambda: run_bulk(queues, run_each, works(3))))
+    wait_until(lambda: queues[1]._waiting == 1, "it does not wait")
+    with pytest.raises(LedgerError, match="Other parts of the batch were charged") as raised:
+        run_bulk(queues, run_each, works(2, 5))
+    assert raised.value.unknown
+    with pytest.raises(LedgerError, match="Nothing was charged") as raised:
+        run_bulk(queues, run_each, works(5))
+    assert not raised.value.unknown
+    go.set()
+    assert [caller.end() for caller in busy] == [["done 1"], ["done 3"]]
+    for queue in queues:
+        queue.close()
+
+
+def test_bulk_run_inside_a_transaction_of_the_main_queue_is_refused_at_once() -> None:
+    """Such a run would wait for the partitions that its own thread holds."""
+    main, queues = bulk_queues(lambda work, partitions, items: work({each: Partition() for each in partitions}))
+
+    def nested(_: object) -> None:
+        run_bulk(queues, run_each, works(1, 2))
+
+    with pytest.raises(LedgerError, match="this thread is already writing to it"):
+        result_of(main.run(run_each, [Work(nested, 1, 0)])[0])
+    for queue in (*queues, main):
+        queue.close()
+
+
+def test_bulk_queue_ends_its_transaction_early_while_the_main_queue_is_in_one() -> None:
+    """A single caller writes in its own thread: it does not wait in the queue, but for a partition."""
+    sizes: list[int] = []
+    inside, go = threading.Event(), threading.Event()
+
+    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+        if 9 in partitions:
+            inside.set()
+            assert go.wait(30)
+        else:
+            sizes.append(len(items))
+        work({partition: Partition() for partition in partitions})
+
+    main, (queue,) = bulk_queues(transact, 1)
+    single = Caller(lambda: main.run(run_each, works(9)))
+    assert inside.wait(30)
+    assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
+    assert sizes == [1, 1, 1]
+    go.set()
+    assert single.end() == ["done 9"]
+    assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
+    assert sizes == [1, 1, 1, 3]
+    for each in (queue, main):
+        each.close()
 
 
 def test_bulk_run_in_a_closed_queue_is_refused() -> None:

@@ -247,6 +247,31 @@ def test_chosen_attributes_alone_become_columns(box: Inbox, tmp_path: Path) -> N
     assert not (tmp_path / "wrong").exists()
 
 
+@pytest.mark.parametrize("public", [["region"], []])
+def test_order_of_a_file_does_not_show_the_attributes_that_it_leaves_out(
+    box: Inbox, tmp_path: Path, public: list[str]
+) -> None:
+    """A round has the longest records first, and the length of a record depends on its attributes."""
+    for number in range(64):
+        age, report = ("18", b"\1") if number % 2 else ("65 or older", b"\2")
+        box.take(f"user {number}", "poll", report, public={"region": "north", "age": age})
+    box.seal("one")
+    box.write("one", tmp_path / "out", public=public)
+    box.write("one", tmp_path / "again", public=public)
+    first, again = sealed(tmp_path / "out"), sealed(tmp_path / "again")
+    assert sorted(first) == sorted(again) == [b"\1"] * 32 + [b"\2"] * 32
+    assert first not in (sorted(first), sorted(first, reverse=True))
+    assert first != again  # two files with different columns cannot be joined by their order
+
+
+def test_attributes_stay_with_their_report_if_others_are_left_out(box: Inbox, tmp_path: Path) -> None:
+    take_mixed(box)
+    box.seal("one")
+    box.write("one", tmp_path / "out", public=["region"])
+    rows = [*[(b"\1", ("north",))] * 4, *[(b"\2", ("south",))] * 4, *[(b"\4", ("",))] * 4]
+    assert attributed(tmp_path / "out")[1] == rows
+
+
 def test_round_with_more_attributes_than_a_file_stores_is_written_with_some(box: Inbox, tmp_path: Path) -> None:
     for number in range(9):
         box.take(f"user {number}", "poll", b"\1", public={f"a{number}": "x"})
@@ -448,3 +473,17 @@ def test_commands_take_attributes_and_seal_them_as_columns(command: Any, tmp_pat
     assert "groups of a single respondent have no interval and are left out: 1" in estimated.stderr
     wrong = command.error("inbox", "seal", "party", tmp_path / "some", "--round", "out", "--public", "place", code=2)
     assert "attributes of the reports in round out (region): got 'place'" in wrong
+
+
+def test_line_with_a_repeated_member_is_invalid(command: Any, tmp_path: Path) -> None:
+    """Another program may have checked the first member, and JSON readers take the last one."""
+    command("policy", "set", "default", "--limit", "lifetime=1")
+    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c")
+    (tmp_path / "sent.jsonl").write_text(
+        '{"user": "alice", "user": "bob", "key": "1", "report": "01"}\n'
+        '{"user": "eve", "key": "1", "report": "01", "public": {"region": "north", "region": "south"}}\n'
+    )
+    done = command("inbox", "take", "party", tmp_path / "sent.jsonl", code=1).stderr
+    assert "line 1: the line has the member 'user' more than once" in done
+    assert "line 2: the line has the member 'region' more than once" in done
+    assert "Every line is invalid" in done

@@ -67,6 +67,32 @@ def test_correction_never_leaves_less_than_the_noise() -> None:
     assert found.std_errors[0] ** 2 == pytest.approx(1.75 / 50)
 
 
+def test_interval_where_everyone_was_asked_covers_shares_that_are_skewed() -> None:
+    """Skewness of the answers does not shift it: no sample was drawn, and the noise has a skewness of its own."""
+    made = mechanism("grr").calibrate(epsilon=6, domain_size=4)
+    answers = np.repeat(np.arange(4), (291, 3, 3, 3))
+    truth, rng = np.bincount(answers) / 300, np.random.default_rng(1)
+    hits = []
+    for _ in range(300):
+        moments = moments_of(made.contributions(made.randomize(answers, rng=int(rng.integers(2**62)))))
+        population = FinitePopulation(300, Noise(*made.contribution_noise))
+        low, high = Survey(moments, equal_weights(moments), population=population).means().interval()
+        hits.append((low <= truth) & (truth <= high))
+    assert np.mean(hits, axis=0).min() >= 0.93
+
+
+def test_interval_of_a_finite_population_is_widened_and_not_shifted() -> None:
+    moments = moments_of(np.array([[1.0]] + [[0.0]] * 49))
+    plain, corrected = (
+        Survey(moments, equal_weights(moments), population=each).means()
+        for each in (None, FinitePopulation(50, Noise(np.array([0.02]), np.zeros(1))))
+    )
+    low, high = (float(end[0]) for end in corrected.interval())
+    assert 0.02 - low == pytest.approx(2.0096 * float(corrected.std_errors[0]), rel=1e-4)
+    assert high - 0.02 > 0.02 - low
+    assert 0.02 - plain.interval()[0][0] < plain.interval()[1][0] - 0.02
+
+
 def test_correction_of_a_stratum_with_too_few_people_names_it() -> None:
     moments = moments_of(Z, {"region": STRATUM})
     weights = table_weights(moments, [{"region": "a", "weight": "20"}, {"region": "b", "weight": "1"}])

@@ -9,7 +9,7 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.surveys.means import Survey
 from ldp_budget.surveys.moments import Moments, moments_of
 from ldp_budget.surveys.raking import rake, read_totals
-from ldp_budget.surveys.weights import Weights, equal_weights
+from ldp_budget.surveys.weights import Weights, equal_weights, table_weights
 
 
 def crossed(table: list[list[int]]) -> Moments:
@@ -128,3 +128,14 @@ def test_rake_of_a_value_without_a_total_says_what_to_do(wanted: dict[str, float
     with pytest.raises(InvalidParameter) as caught:
         rake(moments, {"row": wanted}, equal_weights(moments))
     assert hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("text", ["1e308", "1e-320", "inf", "nan", "-1", "many"])
+def test_weights_and_totals_that_overflow_or_vanish_are_refused(text: str) -> None:
+    """Two weights of 1e308 add up to infinity, and every estimate would not be a number."""
+    moments = moments_of(np.ones((4, 1)), {"row": ["a", "a", "b", "b"]})
+    with pytest.raises(InvalidParameter, match=r"weights must be numbers from 1e-30 to 1e\+30: got '"):
+        table_weights(moments, [{"row": "a", "weight": text}, {"row": "b", "weight": text}])
+    if text != "1e-320":  # a total may be 0
+        with pytest.raises(InvalidParameter, match=r"rake must be totals that are numbers from 0 to 1e\+30: got '"):
+            read_totals([{"variable": "row", "value": each, "total": text} for each in "ab"])
