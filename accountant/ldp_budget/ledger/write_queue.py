@@ -10,7 +10,7 @@ switches between threads, about a fifth of a single charge. The rules for what c
   get an error with `unknown`.
 - **Interrupts.** A caller that is interrupted while it waits withdraws its items, unless the writer has taken them.
   A caller that is interrupted while it runs its own items rolls them back, unless they were being committed. A signal
-  handler cannot submit items while its own thread writes.
+  handler cannot submit items while its own thread writes or submits.
 - **Cancelled tasks.** A cancelled task withdraws its items by the same rule.
 - **Closing.** `close` runs what is waiting, and refuses new items.
 - **Too many.** Above `MOST_WAITING` items, the queue refuses more.

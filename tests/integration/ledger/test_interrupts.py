@@ -334,7 +334,7 @@ class Call(Interrupt):
 def test_handler_that_spends_during_spend_each_is_refused_or_charged(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, thorough: bool, path: str
 ) -> None:
-    """It is refused while its own thread writes, and charged while its thread waits; it never waits for itself."""
+    """It is refused while its own thread writes or submits, and charged while that waits; it never waits for itself."""
     if path == "writer thread":
         request.getfixturevalue("by_the_writer")
     accountant = Accountant(tmp_path / "budget.db", clock=clock)  # not `with`: to close one that is stuck never ends
@@ -370,9 +370,9 @@ def test_handler_that_spends_during_spend_each_is_refused_or_charged(
     assert len(points) > 20
     for point in points:
         spend_at(point)
-    assert refused == (
-        {"this thread is already writing to it. Finish that first."} if path == "own thread" else set()
-    )
+    # For the writer thread, a call is refused only at the few points at which its own thread puts items into the queue.
+    message = "this thread is already writing to it. Finish that first."
+    assert refused == {message} or (path == "writer thread" and not refused)
     assert told
     assert spent(accountant, "handler") == {"lifetime": len(told) * Decimal("0.01")}
     assert spent(accountant, "alice") == {"lifetime": 3 * (1 + len(points)) * Decimal("0.01")}
