@@ -67,8 +67,15 @@ class AskedQuestion:
 
     @property
     def noise(self) -> Noise:
-        """The variance that randomization gives to a contribution, in its unit."""
-        at_zero, slope = self.mechanism.contribution_noise
+        """The variance that randomization gives to a contribution, in its unit.
+
+        Raises `NotSupported` if the mechanism does not state it.
+        """
+        stated = getattr(self.mechanism, "contribution_noise", None)
+        if stated is None:
+            why = f"mechanism {self.mechanism.name} does not state the noise of its contributions"
+            raise NotSupported(why, hint="Estimate without a population size, or define `contribution_noise`.")
+        at_zero, slope = stated
         return Noise(at_zero / self.unit[1] ** 2, slope / self.unit[1] ** 2)
 
     @property

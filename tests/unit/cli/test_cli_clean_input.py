@@ -111,6 +111,7 @@ def test_randomize_names_the_file_with_the_true_answers(randomize: Callable[...,
     assert f"1 report written to {tmp_path / 'r'}; {tmp_path / 'answers.csv'} has the true answers\n" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_exact_users_rejects_names_that_would_be_trimmed(
     randomize: Callable[..., Any], survey_line: CommandLine, tmp_path: Path, kind: str

@@ -23,6 +23,7 @@ def reports(command: CommandLine, tmp_path: Path) -> Path:
     return tmp_path / "age.reports"
 
 
+@pytest.mark.slow
 def test_estimate_of_square_wave_prints_mean_quantiles_and_bins(command: CommandLine, reports: Path) -> None:
     lines = command("estimate", "age", reports).stdout.splitlines()
     headers = [line.split() for line in lines if not line[:1].isdigit() and line.strip().isascii()]

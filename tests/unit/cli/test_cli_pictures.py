@@ -467,6 +467,7 @@ def test_plot_of_a_mechanism_has_its_error_against_epsilon(name: str, tmp_path: 
     assert len(drawn[-1].axes) == (2 if name in ("laplace", "bounded-laplace", "bounded-staircase") else 1)
 
 
+@pytest.mark.slow
 def test_plot_with_users_has_the_error_of_the_estimate(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:

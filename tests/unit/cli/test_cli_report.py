@@ -111,6 +111,7 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
     assert "one forged report moves an estimated number by at most 2.2 people" in text
 
 
+@pytest.mark.slow
 def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
     row = survey_line.json("estimate", "mood", *files(survey_line), "--consistent")
     page = page_of(survey_line, *files(survey_line))

@@ -70,6 +70,7 @@ def test_refusal_text_has_request_limit_and_what_fits(command: CommandLine) -> N
     assert "lifetime" not in message, "only the limits that bind are shown"
 
 
+@pytest.mark.slow
 def test_refusal_stores_only_the_key(budget: CommandLine) -> None:
     before = budget.json("balance", "alice")
     budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)

@@ -66,6 +66,7 @@ def test_balance_and_history_say_that_a_user_was_erased(command: CommandLine) ->
     assert command("history", "bob").stdout == ""
 
 
+@pytest.mark.slow
 def test_repair_clock_accepts_the_present_clock(command: CommandLine) -> None:
     assert command("ledger", "repair-clock", "--yes").stdout.startswith("nothing to repair")
     ahead = datetime.now(UTC) + timedelta(days=9)

@@ -12,6 +12,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import ldp_budget
 from doc_blocks import blocks
 from ldp_budget import FrequencyMechanism, Mechanism, NumericMechanism
@@ -72,6 +74,7 @@ def _signature(function: Any) -> str:
     return str(inspect.signature(function)).replace("'", "")
 
 
+@pytest.mark.slow
 def test_every_hook_is_listed_with_its_exact_signature_and_nothing_else_is() -> None:
     section = (TUTORIALS / "plugin-hooks.md").read_text(encoding="utf-8").partition("\n## Every hook\n")[2]
     listed = re.findall(r"^- `([^`]+)`", section, flags=re.MULTILINE)

@@ -65,6 +65,7 @@ def test_packages_import_the_listed_packages_only(
     assert {name for name in used if name.partition(".")[0] not in STANDARD | OURS} <= allowed
 
 
+@pytest.mark.slow
 def test_pytest_is_imported_by_the_contract_tests_only(imports: grimp.ImportGraph) -> None:
     assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget.testing"}
 

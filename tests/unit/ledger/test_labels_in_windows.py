@@ -47,6 +47,7 @@ def odds_of(epsilon: float) -> Fraction:
     return Fraction(1 / (1 + math.exp(epsilon))).limit_denominator(10**9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "bits", "chances", "sent", "reports", "charged_before", "lost"),
     [

@@ -171,6 +171,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.slow
 def test_tested_tables_are_all_tables(ledger: Path) -> None:
     assert sorted(tables(ledger)) == TABLES
 

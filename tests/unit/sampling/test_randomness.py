@@ -736,6 +736,7 @@ def test_normal_draws_are_independent(deviates):
             assert abs((first * second).sum()) < SIGMAS * math.sqrt((first**2).sum() * (second**2).sum() / first.size)
 
 
+@pytest.mark.slow
 def test_normal_fractional_digits_below_the_first_are_uniform(deviates):
     places = (deviates * 2**40).astype(np.int64) & 0xFF
     assert_frequencies(np.bincount(places), np.full(256, 1 / 256))

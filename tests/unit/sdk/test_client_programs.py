@@ -48,6 +48,7 @@ def test_program_round_trips_through_json(name: str) -> None:
     assert "." not in json.dumps(program.steps), "whole numbers alone"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_program_layout_describes_the_reports(name: str) -> None:
     mechanism = CASES[name]
