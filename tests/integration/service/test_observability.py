@@ -137,7 +137,7 @@ def tell_tales(caller: Caller) -> int:
     for body in spend:
         caller.ask("POST", "/v1/spends", body, Idempotency_Key=TELLTALE, **everywhere)
     for number in range(3):  # the last is refused
-        caller.ask("POST", f"/v1/spends?user={TELLTALE}", good, Idempotency_Key=f"{TELLTALE}/{number}")
+        caller.ask("POST", "/v1/spends", good, Idempotency_Key=f"{TELLTALE}/{number}")
     paths = [
         f"/v1/users/{TELLTALE}/balance",
         f"/v1/users/{TELLTALE}/history?min_position={TELLTALE}",
