@@ -3,7 +3,7 @@
 `tests/unit` is the plain run. `--integration` and `--exhaustive` run another tier in its place; several of `--unit`,
 `--integration` and `--exhaustive` run several. A path to a file or folder of a tier chooses that tier too. A single case
 of a unit or integration test may have the marker `exhaustive`: it belongs to the exhaustive tier. A unit test of more than
-a tenth of a second has the marker `slow`: it runs with the integration tests, and when a path names it. Properties belong
+a twentieth of a second has the marker `slow`: it runs with the integration tests, and when a path names it. Properties belong
 to their own tier with 25 examples, and to the exhaustive tier with 100.
 """
 

@@ -307,6 +307,7 @@ def test_spend_batch_again_tries_only_the_lines_that_failed(ledger: Accountant) 
     assert granted(ledger) == 30
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("part")
 def test_spend_batch_whose_lines_all_failed_is_tried_again_as_a_whole(ledger: Accountant) -> None:
     spends = [spend._replace(policy="new") for spend in one_each(20)]
@@ -338,6 +339,7 @@ def test_spend_batch_without_lines_ends_a_run(ledger: Accountant) -> None:
     assert granted(ledger) == 20
 
 
+@pytest.mark.slow
 def test_spend_batch_of_a_run_without_an_end_accepts_further_batches(ledger: Accountant) -> None:
     spends = one_each(30)
     for first in (0, 10, 20):
@@ -349,6 +351,7 @@ def test_spend_batch_of_a_run_without_an_end_accepts_further_batches(ledger: Acc
 # -- callers, erased users, ledgers that were moved ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("part")
 def test_spend_batch_of_two_callers_with_one_key_charges_for_both(ledger: Accountant) -> None:
     key, _ = ApiKeys(ledger).create("team", ["spend"])
@@ -358,6 +361,7 @@ def test_spend_batch_of_two_callers_with_one_key_charges_for_both(ledger: Accoun
     assert [row["by"] for row in ledger.history("user 3")] == [None, "team"]
 
 
+@pytest.mark.slow
 def test_spend_batch_with_an_erased_user_charges_the_others(ledger: Accountant) -> None:
     ledger.spend_batch(one_each(20), key="batch")
     ledger.erase("user 3")

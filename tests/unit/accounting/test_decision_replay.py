@@ -114,6 +114,7 @@ def problems(database: Database, clock: Clock) -> list[str]:
         return [problem for problem in found.problems if problem.startswith("journal: entry")]
 
 
+@pytest.mark.slow
 def test_decide_with_changed_sums_refuses(database: Database, clock: Clock) -> None:
     """Sums were set to 0, charged on and written back: 8.0 charged under lifetime=2."""
     with database.open(clock) as accountant:
@@ -137,6 +138,7 @@ def test_decide_with_changed_sums_refuses(database: Database, clock: Clock) -> N
         assert check(accountant, head) == head
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0, 1])
 def test_decide_with_older_sums_and_their_seal_refuses(database: Database, clock: Clock, days: int) -> None:
     """The rows of an account were put back as they stood before the newest charge, with their seal."""
@@ -218,6 +220,7 @@ def put_back(database: Database, table: str, rows: list[tuple[Any, ...]]) -> Non
         database.run(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
 
 
+@pytest.mark.slow
 def test_decide_with_older_label_counts_and_their_seal_refuses(database: Database, clock: Clock) -> None:
     """The rows of an account were put back as they stood before the newest report, with their seal."""
     with database.open(clock) as accountant:
@@ -236,6 +239,7 @@ def test_decide_with_older_label_counts_and_their_seal_refuses(database: Databas
         accountant.spend("alice", promising(CURVE), label="home")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["UPDATE quotas SET used = 0", "DELETE FROM quotas"])
 def test_decide_with_a_changed_quota_refuses(database: Database, clock: Clock, change: str) -> None:
     """The used quota of a plan was set to 0: 4 reports of a plan of 2, found by verify alone."""
@@ -284,6 +288,7 @@ def test_decide_with_the_account_of_another_user_refuses(database: Database, clo
                 charge()
 
 
+@pytest.mark.slow
 def test_verify_with_journal_entries_hidden_while_charging_finds_it(database: Database, clock: Clock) -> None:
     """The newest entry was hidden, its account's older rows and seal put back: 3.0 charged under lifetime=2."""
     with database.open(clock) as accountant:
@@ -317,6 +322,7 @@ def exchange(database: Database, table: str, column: str, number: str) -> None:
         database.run(f"UPDATE {table} SET {column} = ? WHERE {number} = ?", value, row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0, 1])
 @pytest.mark.parametrize("rekeyed", [False, True])
 def test_decide_with_exchanged_users_refuses(database: Database, clock: Clock, days: int, rekeyed: bool) -> None:
@@ -347,6 +353,7 @@ def test_decide_with_exchanged_users_refuses(database: Database, clock: Clock, d
         check(accountant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rekeyed", [False, True])
 def test_spend_with_renamed_policies_refuses(database: Database, clock: Clock, rekeyed: bool) -> None:
     """The names of two policies were exchanged for a while: 11 charged under lifetime=2, and verify said "holds"."""
@@ -410,6 +417,7 @@ def test_balance_with_a_lowered_sum_refuses(database: Database, clock: Clock, da
         assert bob.limits[0].spent_units == coin(1).guarantee.costs()
 
 
+@pytest.mark.slow
 def test_spend_with_exchanged_charges_refuses(database: Database, clock: Clock) -> None:
     """Two memoised mechanisms were exchanged for a while: a label at the cap of one made the other cost nothing."""
     small, large = promising(Memoised((1,), 1)), promising(CURVE)
@@ -489,6 +497,7 @@ def test_verify_of_a_moved_ledger_that_was_opened_by_an_older_row_finds_it(
     assert found == ("partitions: the ledger can be written to, and entry 3 says that it was moved",)
 
 
+@pytest.mark.slow
 def test_verify_with_sums_changed_and_put_back_finds_the_overdraft(
     database: Database, clock: Clock, past_macs: None
 ) -> None:
@@ -522,6 +531,7 @@ def test_verify_with_the_newest_policy_hidden_finds_the_older_one(
     assert "under version 1 of policy default, which was not its newest one" in problem
 
 
+@pytest.mark.slow
 def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clock: Clock, past_macs: None) -> None:
     """The sum of a share was set to 0 for a while: 2.0 charged through a share of 1.0."""
     with database.open(clock) as accountant:
@@ -535,6 +545,7 @@ def test_verify_with_a_share_ignored_finds_the_overdraft(database: Database, clo
     assert "overdraws limit team-a:lifetime=1" in problem
 
 
+@pytest.mark.slow
 def test_verify_with_a_quota_exceeded_finds_it(database: Database, clock: Clock, past_macs: None) -> None:
     """The used quota of a plan was set to 0 for a while: 4 reports of a plan of 2."""
     with database.open(clock) as accountant:
@@ -549,6 +560,7 @@ def test_verify_with_a_quota_exceeded_finds_it(database: Database, clock: Clock,
     assert "exceeds a quota of the plan of policy default: 4 of 2" in problem
 
 
+@pytest.mark.slow
 def test_verify_with_a_window_refilled_finds_the_overdraft(database: Database, clock: Clock, past_macs: None) -> None:
     """The sum of a day was set to 0 for a while: 2.0 charged on a day of 1.0, within the lifetime."""
     with database.open(clock) as accountant:

@@ -39,6 +39,7 @@ def test_plan_of_mechanisms_equals_plan_of_their_guarantees() -> None:
     assert Plan([(mechanism, 5)], delta="1e-6") == Plan([(mechanism.guarantee, 5)], delta="1e-6")
 
 
+@pytest.mark.slow
 def test_plan_merges_equal_guarantees_in_any_order() -> None:
     plan = Plan([(PAIR, 3), (Laplace("0.1"), 2), (PAIR, 4)], delta="1e-6")
     assert dict(plan.counts) == {PAIR: 7, Laplace("0.1"): 2}

@@ -147,6 +147,7 @@ def test_simulate_without_refusal_in_a_hundred_years_reports_never() -> None:
     assert (lifetime.at, lifetime.report) == (NEW_YEAR + timedelta(weeks=5217), 5218)
 
 
+@pytest.mark.slow
 def test_simulate_of_a_memoized_value_stops_at_its_cap() -> None:
     (lifetime,) = simulate(policy("lifetime=7"), RAPPOR, every="month", start=NEW_YEAR)
     assert (lifetime.never, lifetime.charged) == ("within 100 years", 1200)

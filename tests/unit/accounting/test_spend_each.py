@@ -94,6 +94,7 @@ def test_spend_each_gives_each_the_result_of_a_spend(accountant: Accountant) -> 
     check(accountant)
 
 
+@pytest.mark.slow
 def test_spend_each_of_many_users_shares_a_transaction(accountant: Accountant, transactions: list[set[int]]) -> None:
     assert all(accountant.spend_each([Spend(f"user-{n}", coin(1), key="k") for n in range(100)]))
     assert sum(map(len, transactions)) == 100

@@ -253,6 +253,7 @@ def test_policy_with_shares_round_trips() -> None:
     assert "shares" not in Policy("default", limits).to_json(), "what has none is stored as before there were such"
 
 
+@pytest.mark.slow
 @given(parts=st.lists(st.decimals("0.000000001", "2", places=9), min_size=1, max_size=5))
 def test_share_limits_fit_exactly_if_their_sum_does(parts: list[Decimal]) -> None:
     limits = (Limit("lifetime", 4),)

@@ -76,6 +76,7 @@ def test_balance_under_rule_basic_has_one_row_without_a_delta_of_zero(command: C
     assert shown[4] == ["δ", "1e-06", "0", "1e-06"]
 
 
+@pytest.mark.slow
 def test_balance_under_a_plan_shows_the_quotas_used_and_left(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
     command("collection", "add", "mood", "oue", "--epsilon", "0.5", "--categories", "good,bad")
@@ -122,6 +123,7 @@ def test_refusal_has_a_line_for_each_limit_that_binds(command: CommandLine) -> N
     assert lines[3:] == ["  fits: 0 reports of this kind"]
 
 
+@pytest.mark.slow
 def test_refusal_under_zcdp_shows_the_epsilon_of_the_promise(command: CommandLine) -> None:
     command("policy", "set", "default", "--limit", "lifetime=3,1e-6,zcdp")
     while (done := command.json("quote", "alice", *OUE, code=0))["affordable_reports"] > 1:

@@ -138,6 +138,7 @@ def test_spellings_of_one_name_are_one_user(
     assert "the user is missing" in blank
 
 
+@pytest.mark.slow
 def test_randomize_with_once_charges_each_user_once(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:
@@ -319,6 +320,7 @@ SKETCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cms", "hcms"])
 def test_estimate_of_a_sketch_counts_the_candidates(
     budget: CommandLine, tmp_path: Path, towns: Path, kind: str
@@ -340,6 +342,7 @@ def test_estimate_of_a_sketch_counts_the_candidates(
     assert "--candidates is missing: it must be the answers to count" in message
 
 
+@pytest.mark.slow
 def test_estimate_of_rappor_counts_the_candidates(budget: CommandLine, tmp_path: Path, towns: Path) -> None:
     budget("collection", "add", "towns", *SKETCHES["rappor"], "--any-inputs")
     budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
@@ -347,6 +350,7 @@ def test_estimate_of_rappor_counts_the_candidates(budget: CommandLine, tmp_path:
     assert abs(rows[0]["count"] - 400) < 5 * rows[0]["std_error"]
 
 
+@pytest.mark.slow
 def test_candidates_and_top_select_listed_answers(
     budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
 ) -> None:

@@ -73,6 +73,7 @@ def test_help_lists_the_commands(command: CommandLine) -> None:
         assert line.split(";")[0].split(",")[0] in printed
 
 
+@pytest.mark.slow
 def test_help_of_every_command_is_shown(command: CommandLine) -> None:
     from ldp_budget_cli.app import COMMANDS
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 COMPOSE = ("compose", "oue", "--epsilon", "0.5", "--domain-size", 7, "--reports", 50, "--total-delta", "1e-6")
 
 
+@pytest.mark.slow
 def test_compose_certificate_is_proved_by_check(command: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "total.json"
     made = command(*COMPOSE, "--rule", "exact", "--certificate", path)

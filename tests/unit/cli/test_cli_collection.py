@@ -225,6 +225,7 @@ def test_randomize_with_a_definition_file_needs_no_ledger(party: CommandLine, tm
     assert "does not match its fingerprint" in party.error("estimate", definition, tmp_path / "r")
 
 
+@pytest.mark.slow
 def test_estimate_of_several_files_is_one_estimate(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES * 20)
     parts = [tmp_path / "a", tmp_path / "b"]

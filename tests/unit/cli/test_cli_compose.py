@@ -164,6 +164,7 @@ def test_compare_with_reports_shows_totals_under_every_rule(command: CommandLine
     assert found["bounded-laplace"]["rules"]["exact"]["epsilon"] == pytest.approx(109.6, abs=0.1)
 
 
+@pytest.mark.slow
 def test_compare_shows_totals_below_the_ranking(command: CommandLine) -> None:
     words = ("compare", "--epsilon", 1, "--lower", 0, "--upper", 1)
     lines = command(*words, "--reports", 3).stdout.splitlines()
@@ -345,6 +346,7 @@ def test_compare_two_answers_includes_randomized_response(command: CommandLine) 
     assert "randomized-response" in {row["mechanism"] for row in rows}
 
 
+@pytest.mark.slow
 def test_compare_puts_the_constant_output_among_the_numeric_mechanisms(command: CommandLine) -> None:
     """On heights nothing beats a constant at ε = 1, and everything bounded does at ε = 10 (Kim, Park and Lee)."""
     rows = command.json("compare", "--epsilon", 1, "--lower", 1.67, "--upper", 1.85)

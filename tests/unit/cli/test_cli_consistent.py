@@ -110,6 +110,7 @@ def test_compare_margin_gives_the_least_number_of_respondents(command: CommandLi
         assert margins[1] >= 0.02 * (1 - 1e-6), row
 
 
+@pytest.mark.slow
 def test_compare_margin_below_the_collisions_of_a_sketch_is_never_reached(command: CommandLine) -> None:
     asked = ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 1000, "--margin", "0.0001")
     found = {row["mechanism"]: row["respondents"] for row in command.json(*asked)}

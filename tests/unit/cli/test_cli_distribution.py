@@ -24,6 +24,7 @@ def reports(command: CommandLine, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_estimate_of_square_wave_prints_mean_quantiles_and_bins(command: CommandLine, reports: Path) -> None:
     lines = command("estimate", "age", reports).stdout.splitlines()
     headers = [line.split() for line in lines if not line[:1].isdigit() and line.strip().isascii()]
@@ -33,6 +34,7 @@ def test_estimate_of_square_wave_prints_mean_quantiles_and_bins(command: Command
     assert lines[-1].split()[:2] == ["57", "70"]
 
 
+@pytest.mark.slow
 def test_estimate_of_square_wave_as_json_has_quantiles_by_name(command: CommandLine, reports: Path) -> None:
     row = command.json("estimate", "age", reports)
     assert row["reports"] == 600
@@ -43,12 +45,14 @@ def test_estimate_of_square_wave_as_json_has_quantiles_by_name(command: CommandL
     assert set(row["bins"][0]) == {"low", "high", "share", "share_low", "share_high"}
 
 
+@pytest.mark.slow
 def test_estimate_of_square_wave_as_csv_has_a_row_for_each_bin(command: CommandLine, reports: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(command("estimate", "age", reports, "--csv").stdout)))
     assert [float(row["high"]) for row in rows] == [31, 44, 57, 70]
     assert sum(float(row["share"]) for row in rows) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_estimate_by_round_of_square_wave_has_a_line_for_each_mean(command: CommandLine, reports: Path) -> None:
     header, line = command("estimate", "age", reports, "--by-round").stdout.splitlines()
     assert header.split() == ["round", "reports", "mean", "std_error", "low", "high"]

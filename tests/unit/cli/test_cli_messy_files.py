@@ -53,6 +53,7 @@ def rows(path: Path) -> list[list[str]]:
 # -- how a file is written down ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "options"),
     [
@@ -182,6 +183,7 @@ def test_skipped_to_names_the_file_and_json_has_the_count(randomize: Callable[..
     assert "--skipped-to needs --skip-invalid" in message
 
 
+@pytest.mark.slow
 def test_clip_counts_numbers_beyond_the_range(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def test_ledger_move_without_yes_and_terminal_changes_nothing(
     assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.5")["status"] == "spent"
 
 
+@pytest.mark.slow
 def test_ledger_move_with_a_wrong_place_names_it(first: str, tmp_path: Path, command: CommandLine) -> None:
     CommandLine(tmp_path / "other.db")("ledger", "init")
     missing, other = str(tmp_path / "missing.db"), str(tmp_path / "other.db")

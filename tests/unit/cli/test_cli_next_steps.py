@@ -94,6 +94,7 @@ def test_spend_many_warns_loudly_if_all_were_refused(budget: CommandLine) -> Non
     assert "WARNING: the only user was REFUSED" in budget(*words, input="user\nann\n").stderr
 
 
+@pytest.mark.slow
 def test_spend_many_with_strict_exits_with_3_if_any_was_refused(budget: CommandLine, tmp_path: Path) -> None:
     budget("spend", "ann", *OUE)
     people = "user\nann\nbob\n"
@@ -105,6 +106,7 @@ def test_spend_many_with_strict_exits_with_3_if_any_was_refused(budget: CommandL
     budget("spend-many", "-", *OUE, "--strict", input="user\ncy\n", code=0)
 
 
+@pytest.mark.slow
 def test_randomize_with_strict_exits_with_3_if_any_was_refused(budget: CommandLine, tmp_path: Path) -> None:
     budget(*MOOD)
     budget("spend", "ann", "mood")
@@ -125,6 +127,7 @@ def test_inbox_take_of_invalid_lines_alone_fails(budget: CommandLine) -> None:
 # -- what cannot be undone --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

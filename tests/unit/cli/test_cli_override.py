@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.accounting.approvals import Approvals
 
 
+@pytest.mark.slow
 def test_policy_set_without_the_demanded_approval_names_the_option(command: CommandLine) -> None:
     """`policy set` on the ledger's machine raised a limit without a word where approvals were demanded."""
     command("policy", "set", "default", "--limit", "lifetime=1")

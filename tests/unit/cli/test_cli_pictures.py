@@ -348,6 +348,7 @@ def test_plot_of_rounds_with_many_answers_has_panels(
     assert "the 12 largest, largest first, of 40 answers; 28 left out" in said(drawn[-1])
 
 
+@pytest.mark.slow
 def test_estimate_by_round_of_a_mean_gives_means(command: CommandLine, tmp_path: Path, drawn: list[Figure]) -> None:
     made = ldp_budget.Collection("age", ldp_budget.mechanism("laplace")(epsilon=1, lower=18, upper=70))
     with Accountant(command.ledger) as accountant:
@@ -468,6 +469,7 @@ def test_plot_of_a_mechanism_has_its_error_against_epsilon(name: str, tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_plot_with_users_has_the_error_of_the_estimate(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:
@@ -549,6 +551,7 @@ def test_plot_of_a_balance_has_steps_for_each_limit(
     assert month.lines[0].get_ydata()[0] == pytest.approx(over_time[2].to_json()["capacity"]["rho"])
 
 
+@pytest.mark.slow
 def test_plot_of_an_unknown_user_has_everything_left(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:

@@ -112,6 +112,7 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
     row = survey_line.json("estimate", "mood", *files(survey_line), "--consistent")
     page = page_of(survey_line, *files(survey_line))
@@ -211,6 +212,7 @@ def test_report_of_a_definition_file_states_no_limit(survey_line: CommandLine) -
     assert "This page was made without a ledger" in said
 
 
+@pytest.mark.slow
 def test_report_of_a_changed_ledger_warns_and_exits_with_1(survey_line: CommandLine) -> None:
     import sqlite3
 
@@ -242,6 +244,7 @@ def test_report_of_fewer_invited_than_answered_is_refused(survey_line: CommandLi
     assert "--invited must be at least the number of those who answered: 80" in survey_line.error(*words, code=2)
 
 
+@pytest.mark.slow
 def test_report_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
     folder = Path(survey_line.ledger).parent
     survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
@@ -254,6 +257,7 @@ def test_report_of_an_empty_file_says_that_no_person_answered(survey_line: Comma
     assert "**No person answered: the report files hold no report.**" in page
 
 
+@pytest.mark.slow
 def test_report_says_that_a_limit_was_raised_after_the_first_answer(survey_line: CommandLine) -> None:
     survey_line("policy", "set", "staff", "--limit", "lifetime=5", "--limit", "day=1")
     page = page_of(survey_line, *files(survey_line))
@@ -267,6 +271,7 @@ def test_report_of_an_epsilon_that_reveals_much_warns(survey_line: CommandLine) 
     assert "**One response reveals much: an observer can be up to 99.8 % sure of an answer.**" in said
 
 
+@pytest.mark.slow
 def test_report_of_two_rounds_counts_each_account_once(survey_line: CommandLine) -> None:
     folder = Path(survey_line.ledger).parent
     survey_line("policy", "set", "free", "--limit", "lifetime=9")
@@ -287,6 +292,7 @@ def test_report_of_two_rounds_counts_each_account_once(survey_line: CommandLine)
     assert page.said("Used in all") == "at most ε = 2 by any one account, all surveys added up"
 
 
+@pytest.mark.slow
 def test_report_out_is_private_and_never_replaced_without_overwrite(survey_line: CommandLine) -> None:
     reports = files(survey_line)
     out = Path(survey_line.ledger).with_name("page.html")

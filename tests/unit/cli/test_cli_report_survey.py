@@ -99,6 +99,7 @@ def test_survey_report_shows_each_question_and_who_asks(survey_line: CommandLine
     assert "300 accounts for 300 reports" in page
 
 
+@pytest.mark.slow
 def test_survey_report_before_the_first_answer_shows_the_questions(survey_line: CommandLine) -> None:
     said = survey_line("report", "health", "--markdown").stdout
     assert said.count("There are no answers yet.") == 3

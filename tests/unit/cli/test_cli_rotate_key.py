@@ -17,6 +17,7 @@ def key(command: CommandLine) -> Path:
     return Path(f"{command.ledger}.key")
 
 
+@pytest.mark.slow
 def test_rotate_key_with_the_old_key_file_charges_no_user(command: CommandLine, key: Path) -> None:
     before = key.read_bytes()
     assert command("ledger", "rotate-key", "--yes").stdout.splitlines()[0] == "rotated: secret 2 is active"

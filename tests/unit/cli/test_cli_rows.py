@@ -97,6 +97,7 @@ def test_rows_are_equal_in_every_form(command: CommandLine, words: list[str]) ->
                 assert json.loads(text) == value
 
 
+@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize("words", ROWS, ids=" ".join)
 @pytest.mark.parametrize("pair", [("--json", "--csv"), ("--nl", "--tsv"), ("--csv", "--tsv")])

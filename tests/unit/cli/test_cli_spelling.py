@@ -26,6 +26,7 @@ def budget(command: CommandLine) -> CommandLine:
 # -- where options and names stand ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ledger_option_after_the_command_is_used(budget: CommandLine, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     budget("policy", "set", "default", "--limit", "lifetime=1", "--ledger", other)

@@ -71,6 +71,7 @@ def test_refusal_text_has_request_limit_and_what_fits(command: CommandLine) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_refusal_stores_only_the_key(budget: CommandLine) -> None:
     before = budget.json("balance", "alice")
     budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)
@@ -80,6 +81,7 @@ def test_refusal_stores_only_the_key(budget: CommandLine) -> None:
     assert (sticky["status"], sticky["repeated"]) == ("refused", True)
 
 
+@pytest.mark.slow
 def test_spend_with_a_used_key_for_another_request_fails(budget: CommandLine) -> None:
     budget("spend", "alice", *OUE, "--key", "k", "--digest", "AB")
     assert budget.json("spend", "alice", *OUE, "--key", "k", "--digest", "ab")["repeated"]

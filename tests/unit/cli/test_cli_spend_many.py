@@ -97,6 +97,7 @@ def test_spend_many_with_an_unwritable_refused_to_charges_no_user(
     assert spent(budget, "ann") == 0
 
 
+@pytest.mark.slow
 def test_shards_of_a_run_charge_every_user_once(
     budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

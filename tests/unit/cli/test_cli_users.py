@@ -46,6 +46,7 @@ def test_erase_without_a_terminal_needs_yes(command: CommandLine) -> None:
     assert command("erase", "alice").stdout == "alice was erased earlier. Nothing was changed\n"
 
 
+@pytest.mark.slow
 def test_erase_of_an_unknown_user_needs_unknown(command: CommandLine) -> None:
     told = command.error("erase", "alcie", "--yes")
     assert "no user is named 'alcie'. Nothing was erased. To block the name all the same, add --unknown." in told
@@ -56,6 +57,7 @@ def test_erase_of_an_unknown_user_needs_unknown(command: CommandLine) -> None:
     command("spend", "dave", "rr", "--epsilon", "0.5", code=3)
 
 
+@pytest.mark.slow
 def test_balance_and_history_say_that_a_user_was_erased(command: CommandLine) -> None:
     command("erase", "alice", "--yes")
     assert command("balance", "alice").stdout == "alice, policy default\nerased: this user gets no budget\n"
@@ -66,6 +68,7 @@ def test_balance_and_history_say_that_a_user_was_erased(command: CommandLine) ->
     assert command("history", "bob").stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_repair_clock_accepts_the_present_clock(command: CommandLine) -> None:
     assert command("ledger", "repair-clock", "--yes").stdout.startswith("nothing to repair")

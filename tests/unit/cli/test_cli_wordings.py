@@ -217,6 +217,7 @@ def test_policy_set_with_another_delta_shows_both(command: CommandLine) -> None:
     assert changed == "raised: lifetime ε = 4 at δ = 1e-06 → ε = 4 at δ = 1e-05"
 
 
+@pytest.mark.slow
 def test_policy_show_versions_lists_every_version(mood: CommandLine) -> None:
     mood("policy", "set", "default", "--limit", "lifetime=10")
     mood("policy", "set", "other", "--limit", "lifetime=1")
@@ -236,6 +237,7 @@ def test_policy_show_versions_lists_every_version(mood: CommandLine) -> None:
 # -- users and refusals -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_history_and_balance_of_an_unknown_user_say_so(mood: CommandLine) -> None:
     for words in (("history", "nobody"), ("balance", "nobody"), ("balance", "nobody", "--json")):
         assert "No charge of a user 'nobody' yet" in mood(*words).stderr
@@ -253,6 +255,7 @@ def test_refusal_says_to_send_no_report(mood: CommandLine) -> None:
     assert "Send no report" not in mood("spend", "ann", "mood").output
 
 
+@pytest.mark.slow
 def test_spend_many_without_a_key_notes_that_a_repeat_charges_again(mood: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text("user\nann\nben\n")
     note = "Note: without --key a second run charges everyone again. Add --key NAME"
@@ -294,6 +297,7 @@ def test_randomize_of_refused_users_names_no_estimate(mood: CommandLine, tmp_pat
 # -- estimates --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_estimate_table_says_what_the_counts_add_up_to_and_whose_intervals_these_are(
     mood: CommandLine, tmp_path: Path
 ) -> None:
@@ -312,6 +316,7 @@ def test_estimate_table_says_what_the_counts_add_up_to_and_whose_intervals_these
     assert "over all answers together at most the reports" in shown
 
 
+@pytest.mark.slow
 def test_estimate_consistent_csv_names_the_kind_of_each_column(mood: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("answer\na\nb\n")
     mood("randomize", "mood", tmp_path / "a.csv", "--column", "answer", "--out", tmp_path / "r")

@@ -198,6 +198,7 @@ def test_mills_ratio_error_is_within_the_assumed_bound(x: float) -> None:
     assert abs(mpf(float(erfcx(x))) / exact - 1) < 1e-15
 
 
+@pytest.mark.slow
 @given(st.integers(min_value=1, max_value=14), st.integers(min_value=0, max_value=2**32))
 def test_transform_error_is_within_the_assumed_bound(stages: int, seed: int) -> None:
     """Against a transform in extended precision, which is more accurate by three digits."""

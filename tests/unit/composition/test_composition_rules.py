@@ -355,6 +355,7 @@ def test_total_grows_with_the_reports(rule: str) -> None:
 # -- starting fast --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp", "renyi", "exact"])
 def test_compose_with_mechanism_equals_its_guarantee(rule: str) -> None:
     oue = mechanism("oue")(epsilon=1, domain_size=4)

@@ -360,6 +360,7 @@ def test_shuffled_needs_a_number_of_users(users: Any) -> None:
         shuffled([(Pure(1), 1)], users, "1e-6")
 
 
+@pytest.mark.slow
 def test_shuffled_of_a_mechanism_uses_its_pair() -> None:
     oue = ldp_budget.mechanism("oue").calibrate(epsilon="0.5", domain_size=10)
     assert shuffled([(oue.guarantee, 1)], 10_000, "1e-6").epsilon < 0.0141

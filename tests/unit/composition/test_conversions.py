@@ -61,6 +61,7 @@ def test_rules_never_state_less_than_the_loss_of_one_randomized_response(bound: 
             assert mpmath.mpf(repr(total.epsilon)) >= truth
 
 
+@pytest.mark.slow
 def test_conversion_with_delta_near_one_returns_a_bound() -> None:
     delta = "0." + "9" * 400
     assert 0 < epsilon_of_rho(Decimal(10**6), Decimal(delta)) <= 10**6

@@ -130,6 +130,7 @@ def oracle_delta(pair: Any, users: int, epsilon: Any) -> Any:
     return total / users
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", ["grr", "oue", "randomized-response", "one-bit-mean"])
 @pytest.mark.parametrize("share", [0.15, 0.6])

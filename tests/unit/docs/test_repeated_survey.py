@@ -51,6 +51,7 @@ def study(run: Run) -> Any:
     return run.study
 
 
+@pytest.mark.slow
 def test_repeated_survey_data_are_as_the_page_says(script: ModuleType) -> None:
     people = script.people()
     assert len({person["person"] for person in people}) == len(people) == 20_190
@@ -89,6 +90,7 @@ def test_everybody_is_charged_what_the_plan_says_and_the_fifth_round_refused(run
     assert study.verified
 
 
+@pytest.mark.slow
 def test_repeated_survey_round_charged_again_under_its_key_is_charged_once(script: ModuleType) -> None:
     panel = script.people()[:50]
     with Accountant(":memory:") as accountant:

@@ -28,6 +28,7 @@ def test_each_source_is_cited_by_some_mechanism() -> None:
     assert [source for source in SOURCES if source not in cited] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["accountant", "plugins", "cli", "docs"])
 def test_nothing_is_cited_by_a_number_that_only_we_know(folder: str) -> None:
     files = [ROOT / "README.md", *(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.md")]

@@ -116,6 +116,7 @@ def test_old_ledger_verifies_and_has_the_noted_heads(left: Left) -> None:
     assert left.tables() == schema.SCHEMA_VERSION
 
 
+@pytest.mark.slow
 def test_balances_and_policies_are_as_they_were(left: Left, at_work: Accountant) -> None:
     for row in left.about["balances"]:
         found = story.row_of(at_work.balance(row["user"], row["policy"]))

@@ -202,6 +202,7 @@ def test_exponentials_enclose_the_true_value(x: Decimal) -> None:
         assert high - low < true * mpmath.mpf(10) ** -37
 
 
+@pytest.mark.slow
 @given(st.decimals(min_value="1e-30", max_value="1e30", allow_nan=False).filter(lambda x: x > 0))
 def test_logarithm_is_an_upper_bound(x: Decimal) -> None:
     with mpmath.workdps(80):
@@ -210,6 +211,7 @@ def test_logarithm_is_an_upper_bound(x: Decimal) -> None:
         assert true < bound < true + mpmath.mpf(10) ** -36
 
 
+@pytest.mark.slow
 @given(st.decimals(min_value="-1e300", max_value="1e300", allow_nan=False))
 def test_doubles_are_rounded_outward_in_binary_and_as_they_print(number: Decimal) -> None:
     above, below = float_above(number), float_below(number)

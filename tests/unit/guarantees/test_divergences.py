@@ -52,6 +52,7 @@ def assert_costs(guarantee: Guarantee, pair: oracle.Pair) -> None:
     assert squared <= costs.mu_squared * UNIT <= squared * (1 + mpf("1e-10")) + 2 * UNIT
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("epsilon", "tau"),

@@ -226,6 +226,7 @@ def test_delta_is_the_inverse_of_sigma(epsilon: float, delta: float, method: str
 # μ of a pure ε
 
 
+@pytest.mark.slow
 def test_mu_of_pure_is_a_tight_upper_bound() -> None:
     rng = random.Random(2)
     for epsilon in [1e-9, 1.0, math.log(3), 700.0] + [10 ** rng.uniform(-9, math.log10(700)) for _ in range(500)]:

@@ -69,6 +69,7 @@ GUARANTEES = st.one_of(SIMPLE, st.builds(Copies, st.integers(1, 1000), SIMPLE))
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @given(GUARANTEES)
 def test_guarantee_round_trips_through_json(guarantee: Guarantee) -> None:
     text = json.dumps(guarantee.to_json(), allow_nan=False)
@@ -203,6 +204,7 @@ def test_memoised_report_without_label_is_charged_the_most_it_can_add(
     assert total.epsilon >= 1000 * charged / 10**9
 
 
+@pytest.mark.slow
 @given(st.integers(1, 1000), SIMPLE)
 def test_copies_cost_at_most_the_sum_and_less_than_a_unit_each_below_it(count: int, of: Guarantee) -> None:
     for many, one in zip(Copies(count, of).costs(), of.costs().times(count), strict=True):

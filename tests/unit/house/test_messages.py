@@ -198,6 +198,7 @@ def client(ledger: Accountant) -> Iterator[Any]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", OVER_HTTP)
 def test_message_over_http_names_parameter_and_value(client: Any, case: str) -> None:
     method, path, body, words = OVER_HTTP[case]

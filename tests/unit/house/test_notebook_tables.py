@@ -67,6 +67,7 @@ def test_receipt_and_balance_tables_show_each_limit(ledger: Any) -> None:
     assert shown(next(iter(ledger.balances())))[0] == ["account 1, policy default: erased"]
 
 
+@pytest.mark.slow
 def test_batch_and_comparison_tables_show_their_rows(ledger: Any) -> None:
     assert shown(ledger.spend_many(["ann", "bob"], OUE))[1:] == [["spent", "refused", "repeated"], ["2", "0", "0"]]
     ranking = rank_frequency(1, 4, 1000)

@@ -481,6 +481,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_mechanisms_report_wrong_parameters_in_words(name: str) -> None:
     made = mechanism(name)(**MECHANISMS[name])

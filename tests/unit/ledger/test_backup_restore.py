@@ -39,6 +39,7 @@ def path(tmp_path: Path) -> Path:
 # -- a backup --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_backup_opens_verifies_and_continues(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     with Accountant(path) as accountant:

@@ -215,6 +215,7 @@ def test_erase_of_an_invalid_name_raises(accountant: Accountant, name: Any) -> N
         accountant.erase(name)
 
 
+@pytest.mark.slow
 def test_erase_during_spends_keeps_the_ledger_consistent(tmp_path: Path) -> None:
     """In both orders: earlier charges stay, and later charges are refused."""
     with Accountant(tmp_path / "budget.db") as accountant:

@@ -139,6 +139,7 @@ def test_backup_copied_over_an_open_ledger_after_an_erasure_is_noticed_at_once(p
     assert path.read_bytes() == copy.read_bytes(), "nothing was mixed into it"
 
 
+@pytest.mark.slow
 def test_checkpoint_of_another_process_into_an_empty_log_is_no_other_copy(path: Path) -> None:
     """The file changes, and holds more than this process knew."""
     with Accountant(path) as one, Accountant(path) as other:

@@ -101,6 +101,7 @@ def test_key_rotation_changes_no_balance_and_no_result(accountant: Accountant, c
     check(accountant)
 
 
+@pytest.mark.slow
 def test_rotation_continues_the_curve_of_a_memoized_value(accountant: Accountant) -> None:
     first = accountant.spend("alice", promising(CURVE), label="home")
     held = accountant.reserve("alice", promising(CURVE), label="home")
@@ -150,6 +151,7 @@ def test_interrupted_rotation_is_completed_by_the_next(
     check(accountant)
 
 
+@pytest.mark.slow
 def test_open_ledger_refuses_everything_after_a_rotation(accountant: Accountant) -> None:
     """Its hashes are encrypted with the old secret: they would find no user, who would get a fresh budget."""
     in_use(accountant)
@@ -205,6 +207,7 @@ def stored(path: Path) -> bytes:
     return dump + b"".join(file.read_bytes() for file in path.parent.glob("budget.db*") if file.suffix != ".key")
 
 
+@pytest.mark.slow
 def test_old_secret_after_a_rotation_finds_no_user(stolen: tuple[Path, Key]) -> None:
     path, key = stolen
     alice = key.hash(b"user", "alice")
@@ -268,6 +271,7 @@ def forged_link(connection: sqlite3.Connection, key: Key) -> None:
             rows, seen = [], now
 
 
+@pytest.mark.slow
 def test_old_secret_after_a_rotation_forges_no_valid_journal(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
     with sqlite3.connect(path) as connection:
@@ -293,6 +297,7 @@ def test_old_secret_without_a_rotation_forges_a_valid_journal(tmp_path: Path, cl
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["users", "tombstones", "idempotency_records", "notes", "partitions"])
 def test_old_secret_after_a_rotation_makes_no_valid_row_mac(
     stolen: tuple[Path, Key], clock: Clock, table: str
@@ -317,6 +322,7 @@ def test_old_secret_after_a_rotation_makes_no_valid_row_mac(
         assert any(problem.startswith(f"{table}: ") for problem in accountant.verify().problems)
 
 
+@pytest.mark.slow
 def test_old_secret_after_a_rotation_makes_no_receipt(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
     with Accountant(path, clock=clock) as accountant:
@@ -328,6 +334,7 @@ def test_old_secret_after_a_rotation_makes_no_receipt(stolen: tuple[Path, Key], 
         assert accountant.void(receipt).status == "voided"
 
 
+@pytest.mark.slow
 def test_ledger_of_the_old_secret_put_in_its_place_is_refused(stolen: tuple[Path, Key], clock: Clock) -> None:
     """An attacker with the old secret can make a valid ledger: an empty one, or one from before the rotation."""
     path, key = stolen
@@ -340,6 +347,7 @@ def test_ledger_of_the_old_secret_put_in_its_place_is_refused(stolen: tuple[Path
         Accountant(path, clock=clock)
 
 
+@pytest.mark.slow
 def test_old_secret_after_a_rotation_makes_no_checkpoint(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
     with sqlite3.connect(path) as connection:
@@ -372,6 +380,7 @@ def test_verify_after_a_rotation_checks_the_last_earlier_checkpoint(tmp_path: Pa
         assert any(problem.startswith("checkpoints: ") for problem in accountant.verify().problems)
 
 
+@pytest.mark.slow
 def test_rotation_does_not_validate_a_changed_row(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
@@ -451,6 +460,7 @@ def test_key_of_the_same_epoch_with_another_secret_is_refused(tmp_path: Path, cl
     assert key.read_bytes() == prepared
 
 
+@pytest.mark.slow
 def test_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:

@@ -70,6 +70,7 @@ def test_partition_restored_from_before_a_rotation_is_found(clock: Clock) -> Non
             other.spend(users[1], coin(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["begin", "fence"])
 def test_move_during_a_rotation_is_refused(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, step: str

@@ -547,6 +547,7 @@ OTHERS = {
 VALUES = [f"{table}.{column}" for table, columns in COLUMNS.items() for column in columns.split()]
 
 
+@pytest.mark.slow
 def test_tested_columns_are_all_columns(rich: Accountant) -> None:
     with tables(rich) as transaction:
         columns = transaction.execute(

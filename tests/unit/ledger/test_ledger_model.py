@@ -31,6 +31,7 @@ class ToyMachine(LedgerMachine):
         return InToys(3)
 
 
+@pytest.mark.slow
 class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=12, stateful_step_count=50)
 

@@ -15,6 +15,7 @@ from ledger_places import InFile, InMemory, InToys
 from measured_contract import OUE, MeasuredContract
 
 
+@pytest.mark.slow
 class TestInMemory(MeasuredContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:

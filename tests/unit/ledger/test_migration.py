@@ -304,6 +304,7 @@ def test_move_interrupted_just_before_it_opened_cannot_be_aborted(
         check(accountant)
 
 
+@pytest.mark.slow
 def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two users of one partition change places: sums, counts and chain of the copy are all in order."""
     small(tmp_path / "first.db", clock)

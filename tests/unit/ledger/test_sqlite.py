@@ -26,6 +26,7 @@ class TestInMemory(StoreContract):
         return InMemory()
 
 
+@pytest.mark.slow
 class TestInFile(StoreContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> InFile:

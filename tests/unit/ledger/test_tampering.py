@@ -172,6 +172,7 @@ TABLES = [
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_tested_tables_are_all_tables(ledger: Path) -> None:
     assert sorted(tables(ledger)) == TABLES
 
@@ -327,6 +328,7 @@ def test_verify_of_any_rollback_with_the_head_finds_it(path: Path, clock: Clock)
     assert not holds(path, clock, "11" * 42), "the head of another ledger"
 
 
+@pytest.mark.slow
 def test_verify_of_a_fork_with_equal_last_entries_and_the_other_head_finds_it(path: Path, clock: Clock) -> None:
     """The ledger was restored from a copy, and only the charge before the last one was another one."""
     with Accountant(path, clock=clock) as accountant:

@@ -312,6 +312,7 @@ def test_backfill_of_one_period_by_two_accountants_is_correct(
     twins.close()
 
 
+@pytest.mark.slow
 def test_backfill_of_a_refused_policy_does_not_start(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     steps = between(lambda step: None)
     with pytest.raises(InvalidParameter):

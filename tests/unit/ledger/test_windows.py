@@ -15,6 +15,7 @@ CALENDAR = [period for period in PERIODS if period != LIFETIME]
 MOMENTS = st.datetimes(min_value=datetime(1800, 1, 1), max_value=datetime(2400, 1, 1), timezones=st.just(UTC))
 
 
+@pytest.mark.slow
 @given(MOMENTS, st.sampled_from(CALENDAR))
 def test_window_contains_its_moment_and_the_next_begins_at_its_end(moment: datetime, period: str) -> None:
     window = window_at(period, moment)
@@ -27,6 +28,7 @@ def test_window_contains_its_moment_and_the_next_begins_at_its_end(moment: datet
     assert window_at(period, window.ends - timedelta(microseconds=1)) == window
 
 
+@pytest.mark.slow
 @given(MOMENTS, MOMENTS, st.sampled_from(PERIODS), st.sampled_from(PERIODS))
 def test_window_name_of_two_moments_is_one_only_in_one_window(
     one: datetime, other: datetime, period: str, second: str

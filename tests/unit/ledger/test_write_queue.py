@@ -92,6 +92,7 @@ def test_item_that_fails_before_it_writes_costs_no_second_transaction(accountant
     check(accountant, before)
 
 
+@pytest.mark.slow
 def test_items_of_one_user_and_one_key_see_what_earlier_items_wrote(accountant: Accountant) -> None:
     """All look-ups of a transaction are made before its first item runs; no item may use what is stale by then."""
     accountant.spend("gone", coin(1))
@@ -492,6 +493,7 @@ def test_full_queue_refuses_more_and_loses_nothing(accountant: Accountant, monke
     assert spent(accountant, "bob") == {"lifetime": 1}
 
 
+@pytest.mark.slow
 def test_number_of_waiting_items_is_exact_after_many_threads() -> None:
     """If threads lost each other's changes to it, the queue would refuse everything in the end."""
     queue = WriteQueue("a ledger", lambda work, partitions, items: work({1: Partition()}))

@@ -114,6 +114,7 @@ def test_brute_force_finds_the_declared_loss(epsilon, gamma):
     assert float(epsilon) * (1 - 0.01) <= worst <= float(epsilon) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_brute_force_finds_more_for_the_printed_second_row():
     mechanism = BoundedStaircase.calibrate(epsilon=1, lower=10, upper=20, gamma="0.6")
     # The printed ε̂ cannot be declared, so it is put in the place of the right one.
@@ -152,6 +153,7 @@ def test_density_integrates_to_one_and_has_the_stated_errors(gamma, value):
     assert mechanism.error_at(value) == pytest.approx((bias, mse), rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", ["0.1", "0.3", "0.7"])
 def test_uniform_prior_error_is_the_average_of_the_stated_errors(gamma):
     mechanism = BoundedStaircase.calibrate(epsilon=2, lower=10, upper=20, gamma=gamma)
@@ -161,6 +163,7 @@ def test_uniform_prior_error_is_the_average_of_the_stated_errors(gamma):
     assert bias == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(epsilons, gammas)
 def test_bias_is_largest_at_the_ends_and_points_inwards(epsilon, gamma):
     mechanism = BoundedStaircase.calibrate(epsilon=epsilon, lower=0, upper=1, gamma=gamma)
@@ -169,6 +172,7 @@ def test_bias_is_largest_at_the_ends_and_points_inwards(epsilon, gamma):
     assert mechanism.utility()["max_bias"] == max(biases)
 
 
+@pytest.mark.slow
 def test_notes_say_that_a_constant_output_is_better_for_a_small_loss():
     prior = heights_prior()
     for epsilon, beaten in ((0.5, True), (1, True), (3, False)):
@@ -182,6 +186,7 @@ def test_notes_say_that_a_constant_output_is_better_for_a_small_loss():
 # γ
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.2, 1, 2, 4, 7, 10, 20, 30])

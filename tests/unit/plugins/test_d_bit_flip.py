@@ -93,6 +93,7 @@ def test_loss_of_every_report_and_pair_of_answers_is_within_the_guarantee(
     assert mechanism.guarantee.relation == ANY_INPUTS
 
 
+@pytest.mark.slow
 @shapes
 def test_guarantee_is_the_dominating_pair_of_the_drawn_reports(buckets: int, bits: int) -> None:
     """Nothing finer can be promised, and nothing finer is."""
@@ -116,6 +117,7 @@ def test_all_buckets_make_symmetric_unary_encoding() -> None:
     assert (reports.dtype, reports.shape) == (np.uint8, (6, 1))
 
 
+@pytest.mark.slow
 @given(epsilon=st.decimals("1e-6", "80", places=6))
 def test_loss_of_a_bit_is_at_most_half_of_epsilon(epsilon: Decimal) -> None:
     noise = made(3, 2, epsilon).noise

@@ -64,6 +64,7 @@ def assert_dominated(
         assert hockey_stick(pair, odds) <= hockey_stick(stated, odds) + slack
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize(("f", "p", "q"), [("0.5", "0.25", "0.75"), ("0.2", "0.3", "0.9"), ("0.01", "0", "0.6")])
 @pytest.mark.parametrize("hashes", [1, 2, 3])

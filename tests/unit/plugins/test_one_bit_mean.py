@@ -103,6 +103,7 @@ def test_estimate_is_that_of_document_002() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [FRESH, OneBitMean.calibrate(epsilon=3, maximum="0.01")], ids=repr)
 def test_estimates_of_a_million_reports_have_the_stated_errors(made: Any) -> None:
     decoded = Decoded(made)
@@ -195,6 +196,7 @@ def test_comparison_works_for_any_range() -> None:
         OneBitMean.for_range(1, "x", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [10_000, pytest.param(40_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("target", [{}, {"rounding": 11}, {"rounding": 11, "flip": "0.2"}], ids=str)
 def test_range_that_begins_elsewhere_is_shifted(target: dict[str, Any], users: int) -> None:
@@ -213,6 +215,7 @@ def test_range_that_begins_elsewhere_is_shifted(target: dict[str, Any], users: i
 # -- α-point rounding and memoisation -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.some(3)
 @pytest.mark.parametrize("value", [0, 1, 11, 16.5, 40.0, 76.9, 77])
 def test_rounding_is_to_a_neighboring_multiple_and_unbiased_over_alpha(value: float) -> None:
@@ -223,6 +226,7 @@ def test_rounding_is_to_a_neighboring_multiple_and_unbiased_over_alpha(value: fl
     assert abs(cells.mean() * 11 - value) <= 4.5 * 11 * (up * (1 - up) / users) ** 0.5 + 1e-12
 
 
+@pytest.mark.slow
 def test_alpha_of_a_user_never_changes() -> None:
     """As the value rises, the multiple rises with it, and each step up is S after the last one."""
     values = np.arange(0, 77, 0.125)

@@ -168,6 +168,7 @@ def test_pair_of_a_sequence_dominates_it_everywhere(size: int, draws: int, sampl
     assert hockey_stick(p, q, Fraction(1)) == pytest.approx(hockey_stick(pair_p, pair_q, Fraction(1)), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_golden_amplifications_match() -> None:
     cases = golden("lext_substitution_exact")
     assert len(cases) == 8
@@ -678,6 +679,7 @@ def test_foreign_reports_are_refused() -> None:
 # -- bad input ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "declared"),
     [

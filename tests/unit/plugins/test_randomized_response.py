@@ -64,6 +64,7 @@ def test_probabilities_from_epsilon_are_safe_and_close(epsilon: str) -> None:
     assert made.guarantee.to_json() == {"kind": "symmetric-pair", "bound": f"{Decimal(epsilon):f}", "tau": "1"}
 
 
+@pytest.mark.slow
 @given(epsilon=epsilons)
 def test_loss_of_the_drawn_reports_is_at_most_epsilon_and_near_it(epsilon: Decimal) -> None:
     p, q = drawn(RandomizedResponse.calibrate(epsilon=epsilon))
@@ -112,6 +113,7 @@ def test_guarantee_of_unequal_coins_covers_both_directions(p: str, q: str, worst
     assert 0 <= exact(made.guarantee.loss()[0]) - mpmath.log(exact(max(if_yes, if_no))) <= mpf("1e-35")
 
 
+@pytest.mark.slow
 @given(p=shares, q=shares, slope=st.fractions(0, 50))
 def test_stated_pair_dominates_both_directions_of_the_drawn_reports(p: Decimal, q: Decimal, slope: Fraction) -> None:
     """For every slope e^ε, no pair of inputs has a larger excess over it than the stated pair."""

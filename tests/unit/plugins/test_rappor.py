@@ -424,6 +424,7 @@ def test_permanent_bits_of_other_secrets_values_and_mechanisms_are_others(perman
     assert all(not np.array_equal(bits, bits_of(permanent, other)) for other in others)
 
 
+@pytest.mark.slow
 def test_permanent_bits_of_two_values_are_independent(permanent: Any) -> None:
     clear = permanent.replace(f="1e-18")
     own = secrets(2000)
@@ -659,6 +660,7 @@ def test_candidates_that_no_cohort_distinguishes_are_refused() -> None:
         narrow.estimate(total, range(12), method="lasso")
 
 
+@pytest.mark.slow
 def test_lasso_without_scikit_learn_names_the_package(
     collected: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_guarantee_is_the_pair_of_two_windows_that_do_not_meet() -> None:
 # -- the server -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_transitions_are_the_shares_of_reports_in_each_bin() -> None:
     """Against reports of values spread over one bin."""
     mechanism, users = made(1, bins=8), 200_000
@@ -179,6 +180,7 @@ def test_row_has_the_mean_the_quantiles_and_the_bins() -> None:
     assert all(0 <= each["share_low"] <= each["share"] <= each["share_high"] <= 1 for each in row["bins"])
 
 
+@pytest.mark.slow
 def test_wider_levels_make_wider_intervals() -> None:
     mechanism = made(1)
     estimate = mechanism.estimate(mechanism.randomize(np.linspace(0, 1, 3000), rng=2))
@@ -188,6 +190,7 @@ def test_wider_levels_make_wider_intervals() -> None:
         estimate.details(1.5)
 
 
+@pytest.mark.slow
 def test_square_wave_estimate_of_a_single_report_works() -> None:
     mechanism = made(1)
     row = mechanism.estimate(mechanism.randomize([0.4], rng=1)).details()

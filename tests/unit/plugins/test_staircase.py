@@ -196,6 +196,7 @@ def test_mean_estimate_is_unbiased():
     assert abs(estimate.mean - values.mean()) < SIGMAS * estimate.std_error
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(epsilons)
 def test_losses_over_the_whole_range_can_be_drawn(epsilon):

@@ -118,6 +118,7 @@ def test_loss_of_the_stated_probabilities_is_at_most_epsilon(encoding: Any, epsi
     assert exact(p * (1 - q) / ((1 - p) * q)) <= mpmath.exp(exact(epsilon))
 
 
+@pytest.mark.slow
 @standard
 @given(epsilon=epsilons)
 def test_loss_of_the_drawn_reports_is_at_most_epsilon_and_near_it(encoding: Any, epsilon: Decimal) -> None:

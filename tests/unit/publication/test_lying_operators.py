@@ -58,6 +58,7 @@ def _charge(survey: PublishedSurvey, operator: Operator, user: str) -> bytes:
     return charge_of(operator.secret, charged, "epsilon")
 
 
+@pytest.mark.slow
 def test_honest_operator_is_accepted(survey: PublishedSurvey, operator: Operator) -> None:
     assert _refusal(survey, survey.site) is None
     assert _refusal(survey, operator.sign()) is None

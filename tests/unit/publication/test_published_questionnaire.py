@@ -12,6 +12,7 @@ from published_survey import published_questionnaire
 CHECKER = checker("check_books")
 
 
+@pytest.mark.slow
 def test_questionnaire_is_published_and_proved_without_an_estimate(tmp_path: Path) -> None:
     key = published_questionnaire(tmp_path)
     lines = CHECKER.check(tmp_path / "site", [key], [tmp_path / "receipt"], tmp_path / "proof")

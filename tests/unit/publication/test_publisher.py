@@ -36,6 +36,7 @@ def _check(survey: PublishedSurvey, site: Path, user: str, proof: Path) -> list[
     return lines
 
 
+@pytest.mark.slow
 def test_publish_states_counts_maximum_and_estimate(survey: PublishedSurvey) -> None:
     statement = survey.published.statement
     assert (statement["accounts"], statement["charges"], statement["reports"]) == (40, 30, 30)
@@ -74,6 +75,7 @@ def test_estimate_of_checker_equals_that_of_the_mechanism(
     assert np.allclose(np.array(found["counts"]) / 1000, counts, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_estimate_of_a_program_that_the_checker_does_not_know_is_none(tmp_path: Path) -> None:
     survey = PublishedSurvey(tmp_path, asked=10, users=10, collection=a_collection("q", "pgr", 4))
     assert survey.published.statement["estimate"] is None
@@ -104,6 +106,7 @@ def test_memoised_reports_are_published_as_a_number(tmp_path: Path) -> None:
     assert CHECKER.check(tmp_path / "site", [key.verifier_key], [receipts / "user2.json"], tmp_path / "proof")
 
 
+@pytest.mark.slow
 def test_private_files_are_readable_by_their_owner_only(survey: PublishedSurvey) -> None:
     folder = survey.publisher._folder
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -113,18 +116,21 @@ def test_private_files_are_readable_by_their_owner_only(survey: PublishedSurvey)
     assert stat.S_IMODE(survey.receipt("user1").stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_key_that_exists_is_not_replaced(survey: PublishedSurvey) -> None:
     with pytest.raises(PublicationError, match="publish key show"):
         survey.publisher.new_key("other")
     assert survey.publisher.key().verifier_key == survey.key.verifier_key
 
 
+@pytest.mark.slow
 def test_key_file_of_other_readers_is_refused(survey: PublishedSurvey) -> None:
     (survey.publisher._folder / "log.key").chmod(0o644)
     with pytest.raises(PublicationError, match="chmod 600"):
         survey.publisher.key()
 
 
+@pytest.mark.slow
 def test_damaged_key_file_is_refused(survey: PublishedSurvey) -> None:
     file = survey.publisher._folder / "log.key"
     file.write_text(file.read_text().replace("ask", "ask2"))
@@ -153,6 +159,7 @@ def test_ledger_in_memory_is_not_published() -> None:
         Publisher(accountant)
 
 
+@pytest.mark.slow
 def test_charge_without_report_is_refused(survey: PublishedSurvey) -> None:
     survey.accountant.spend("user35", survey.collection)
     with pytest.raises(PublicationError, match="31 charged reports, and the ledger stores 30"):
@@ -160,12 +167,14 @@ def test_charge_without_report_is_refused(survey: PublishedSurvey) -> None:
     assert (survey.site / "checkpoint").read_text().split("\n")[1] == "1"
 
 
+@pytest.mark.slow
 def test_policy_without_lifetime_limit_is_refused(survey: PublishedSurvey) -> None:
     survey.accountant.set_policy("daily", ["day=1"], unbounded=True)
     with pytest.raises(PublicationError, match="no lifetime limit"):
         survey.publisher.publish(survey.collection, survey.site, policy="daily")
 
 
+@pytest.mark.slow
 def test_total_above_the_limit_is_refused(survey: PublishedSurvey) -> None:
     survey.accountant.set_policy("narrow", ["lifetime=1"])
     with pytest.raises(PublicationError, match="above the limit"):
@@ -181,6 +190,7 @@ def test_second_publication_continues_the_log_in_any_folder(survey: PublishedSur
     assert CHECKER.check(other, key, [survey.receipt("user1")], proof, seen)
 
 
+@pytest.mark.slow
 def test_second_publication_in_a_folder_leaves_no_file_that_is_not_checked(survey: PublishedSurvey) -> None:
     survey.publisher.publish(survey.collection, survey.site)
     names = {path.relative_to(survey.site).as_posix() for path in survey.site.rglob("*") if path.is_file()}
@@ -188,6 +198,7 @@ def test_second_publication_in_a_folder_leaves_no_file_that_is_not_checked(surve
     assert names == lists | {"tile/0/000.p/2", "tile/entries/000.p/2"}
 
 
+@pytest.mark.slow
 def test_folder_with_another_log_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
     second = PublishedSurvey(tmp_path / "second", asked=5, users=5)
@@ -195,6 +206,7 @@ def test_folder_with_another_log_is_refused(survey: PublishedSurvey, tmp_path: P
         survey.publisher.publish(survey.collection, second.site)
 
 
+@pytest.mark.slow
 def test_restored_private_folder_does_not_fork_the_log(survey: PublishedSurvey) -> None:
     entries = survey.publisher._folder / "entries"
     old = entries.read_bytes()
@@ -204,6 +216,7 @@ def test_restored_private_folder_does_not_fork_the_log(survey: PublishedSurvey) 
         survey.publisher.publish(survey.collection, survey.site)
 
 
+@pytest.mark.slow
 def test_erased_user_keeps_her_proof_and_gets_no_new_one(survey: PublishedSurvey) -> None:
     receipt, proof = json.loads(survey.receipt("user3").read_bytes()), survey.write_proof("user3")
     survey.accountant.erase("user3")
@@ -214,6 +227,7 @@ def test_erased_user_keeps_her_proof_and_gets_no_new_one(survey: PublishedSurvey
     assert (again["accounts"], again["charges"], again["reports"]) == (40, 30, 30)
 
 
+@pytest.mark.slow
 def test_forget_destroys_secrets_and_leaves_roots(survey: PublishedSurvey) -> None:
     proof = survey.write_proof("user3")
     assert survey.publisher.forget(datetime.now(UTC) - timedelta(days=1)) == 0
@@ -224,12 +238,14 @@ def test_forget_destroys_secrets_and_leaves_roots(survey: PublishedSurvey) -> No
         survey.proof("user3")
 
 
+@pytest.mark.slow
 def test_proof_after_a_later_charge_states_the_published_total(survey: PublishedSurvey) -> None:
     before = survey.proof("user3")
     survey.accountant.spend("user3", mechanism("oue").calibrate(epsilon="0.25", domain_size=4))
     assert survey.proof("user3") == before
 
 
+@pytest.mark.slow
 def test_proof_of_a_respondent_who_joined_later_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
     out, receipts = tmp_path / "more", tmp_path / "later"
     release_with_receipts(
@@ -239,16 +255,19 @@ def test_proof_of_a_respondent_who_joined_later_is_refused(survey: PublishedSurv
         survey.publisher.prove("commute", json.loads((receipts / "late.json").read_bytes()))
 
 
+@pytest.mark.slow
 def test_receipt_that_is_none_is_refused(survey: PublishedSurvey) -> None:
     with pytest.raises(InvalidParameter, match="receipt"):
         survey.publisher.prove("commute", {"secret": 5})
 
 
+@pytest.mark.slow
 def test_prove_without_publication_names_the_command(survey: PublishedSurvey) -> None:
     with pytest.raises(PublicationError, match="publish other --out"):
         survey.publisher.prove("other", json.loads(survey.receipt("user1").read_bytes()))
 
 
+@pytest.mark.slow
 def test_unmarked_reports_of_an_inbox_are_published(tmp_path: Path) -> None:
     collection = a_collection()
     with Accountant(tmp_path / "budget.db") as accountant:
@@ -353,6 +372,7 @@ def test_user_name_that_is_no_file_name_is_hashed(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "receipts").iterdir()] == [f"{name}.json"]
 
 
+@pytest.mark.slow
 def test_user_who_appears_twice_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match="appear once"):
         release_with_receipts(
@@ -422,6 +442,7 @@ def test_published_files_do_not_lead_from_a_name_to_a_leaf_or_report(tmp_path: P
     assert len(set(leaves)) == 200
 
 
+@pytest.mark.slow
 def test_leaves_of_two_publications_cannot_be_linked(survey: PublishedSurvey) -> None:
     folder = survey.publisher._folder
     before = set(_list(survey.site / "charges.bin", 32)) | set(_list(folder / "0001.accounts", 32))

@@ -151,6 +151,7 @@ def test_questionnaire_is_checked_as_its_weakest_question() -> None:
 ONE, TWO, HALF = Pure(Decimal(1)), Pure(Decimal(2)), Pure(Decimal("0.5"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guarantees", "count", "expected"),
     [

@@ -185,6 +185,7 @@ def test_file_that_cannot_be_written_leaves_the_round(box: Inbox, tmp_path: Path
     assert (box.write("one", tmp_path / "out"), sealed(tmp_path / "out")) == (1, [b"\1"])
 
 
+@pytest.mark.slow
 def test_ledger_that_was_moved_has_its_reports_and_rounds(box: Inbox, accountant: Accountant, tmp_path: Path) -> None:
     for user in ("alice", "bob", "carol"):
         box.take(user, "poll", b"\1")
@@ -220,6 +221,7 @@ def take_mixed(box: Inbox) -> None:
         box.take(f"x{number}", "poll", b"\4")
 
 
+@pytest.mark.slow
 def test_attributes_of_sealed_reports_become_columns_of_the_file(
     box: Inbox, accountant: Accountant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +249,7 @@ def test_chosen_attributes_alone_become_columns(box: Inbox, tmp_path: Path) -> N
     assert not (tmp_path / "wrong").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public", [["region"], []])
 def test_order_of_a_file_does_not_show_the_attributes_that_it_leaves_out(
     box: Inbox, tmp_path: Path, public: list[str]
@@ -402,6 +405,7 @@ def test_report_that_no_client_can_send_is_refused(name: str, sent: bytes) -> No
 # -- the command line ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
     command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
@@ -443,6 +447,7 @@ def test_seal_of_a_sealed_round_writes_the_file_again(command: Any, tmp_path: Pa
     assert sealed(tmp_path / "out") == [b"\1"]
 
 
+@pytest.mark.slow
 def test_commands_take_attributes_and_seal_them_as_columns(command: Any, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
     command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c")

@@ -86,6 +86,7 @@ def test_release_with_all_users_refused_writes_an_empty_file(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("before_charging", [True, False])
 @pytest.mark.parametrize("batch", [0, 1, 2])
 def test_release_interrupted_resumes_and_draws_no_report_twice(
@@ -141,6 +142,7 @@ def test_release_with_a_partly_stored_batch_draws_it_again_and_charges_once(
     assert accountant.stats()["entries_by_kind"]["spent"] == 25
 
 
+@pytest.mark.slow
 def test_release_drops_stored_reports_of_users_refused_by_a_restored_ledger(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

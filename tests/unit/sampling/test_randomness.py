@@ -319,6 +319,7 @@ def test_thresholds_round_in_the_direction_asked_for():
 probabilities = st.fractions(0, 1) | st.decimals(0, 1, allow_nan=False)
 
 
+@pytest.mark.slow
 @given(probabilities)
 def test_threshold_is_the_nearest_integer_on_its_side(probability):
     exact = Fraction(probability) * ONE
@@ -327,6 +328,7 @@ def test_threshold_is_the_nearest_integer_on_its_side(probability):
     assert above - below == (exact.denominator != 1)
 
 
+@pytest.mark.slow
 @given(st.fractions(0, 1), st.booleans())
 def test_threshold_rounded_up_is_the_complement_rounded_down(probability, up):
     assert threshold(probability, up=up) + threshold(1 - probability, up=not up) == ONE
@@ -525,6 +527,7 @@ def test_integers_with_the_largest_bound_take_every_word_of_63_bits():
     assert integers(Script(script), np.full(4, 2**63, np.uint64), 4).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("bound", [7, 129, 1000, 70_000, 2**32 + 1, 3 * 2**61])
 def test_integers_frequencies_match(bound):
@@ -611,6 +614,7 @@ def test_choices_of_floats_is_refused(cumulative):
 # subsets
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(("population", "size"), [(5, 2), (5, 3), (5, 1), (5, 4), (6, 3), (9, 2)])
 def test_subsets_are_equally_likely(population, size):
@@ -736,6 +740,7 @@ def test_normal_draws_are_independent(deviates):
             assert abs((first * second).sum()) < SIGMAS * math.sqrt((first**2).sum() * (second**2).sum() / first.size)
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_normal_fractional_digits_below_the_first_are_uniform(deviates):
     places = (deviates * 2**40).astype(np.int64) & 0xFF

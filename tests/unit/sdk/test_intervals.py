@@ -166,6 +166,7 @@ def test_interval_is_within_the_number_of_reports_and_contains_its_estimate() ->
     assert (low[0], high[0]) == (found.counts[0], 0)  # fewer ones than the noise alone would make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [4, 20_000])
 def test_interval_without_noise_is_narrow_and_without_information_holds_every_count(users: int) -> None:
     """Both divided by zero: the variance is 0 in the first case, and the difference of the probabilities in the second."""

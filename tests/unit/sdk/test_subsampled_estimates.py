@@ -151,6 +151,7 @@ def law_of_support(n: int, asked: int, held: int, keep: float, noise: float) -> 
     return law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2, 8])
 @pytest.mark.parametrize(("n", "asked"), [(60, 20), (60, 45), (300, 100), (1200, 900)])
 def test_intervals_cover_by_the_exact_law(epsilon: float, n: int, asked: int) -> None:

@@ -116,6 +116,7 @@ def test_report_with_marks_is_proved_over_http(devices: list[Device], accountant
     assert answer.json() == Publisher(accountant).prove("commute", receipt)
 
 
+@pytest.mark.slow
 def test_costs_in_the_response_are_those_of_the_charge(devices: list[Device], accountant: Accountant) -> None:
     answer = devices[0].send()
     [costs] = accountant.books.costs_of([answer.json()["receipt"]])
@@ -208,6 +209,7 @@ def test_proof_of_another_respondent_or_an_erased_one_is_no_charge(
     assert code(devices[0].proof()) == (404, "no-charge")
 
 
+@pytest.mark.slow
 def test_proof_after_forget_is_proofs_destroyed(
     devices: list[Device], accountant: Accountant, tmp_path: Path
 ) -> None:
@@ -243,6 +245,7 @@ def test_report_mark_that_was_copied_does_not_prevent_a_publication(
     assert (len(records), len(marks)) == (4 * 17, 4)
 
 
+@pytest.mark.slow
 def test_proof_states_the_total_of_all_surveys(devices: list[Device], accountant: Accountant, tmp_path: Path) -> None:
     accountant.spend("user0", mechanism("oue")(epsilon="0.5", domain_size=4))
     devices[0].send()

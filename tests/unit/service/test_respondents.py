@@ -109,6 +109,7 @@ def test_invitation_is_no_api_key_and_an_api_key_is_no_invitation(
         assert code(client.get(path, headers=device.bearer)) == (401, "unauthorized")
 
 
+@pytest.mark.slow
 def test_report_sent_again_is_charged_and_stored_once(
     device: Device, client: TestClient, accountant: Accountant
 ) -> None:
@@ -126,6 +127,7 @@ def test_report_sent_again_is_charged_and_stored_once(
     assert Device(client, accountant, round="2").send().json()["receipt"] != first.json()["receipt"]
 
 
+@pytest.mark.slow
 def test_invitation_is_for_one_report_of_one_collection(device: Device, accountant: Accountant) -> None:
     assert code(device.send(Idempotency_Key="another")) == (403, "forbidden")
     assert code(device.send(collection="many", report=bytes(4))) == (403, "forbidden")

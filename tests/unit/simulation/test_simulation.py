@@ -52,6 +52,7 @@ def test_simulator_of_several_seeds_meets_every_fault() -> None:
         assert sign in told
 
 
+@pytest.mark.slow
 def test_simulation_command_with_seed_prints_every_step(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,6 +64,7 @@ def test_contribution_noise_of_a_matrix_is_an_upper_bound() -> None:
     assert at_zero == pytest.approx(np.max(each, axis=0), rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_contribution_noise_of_a_number_is_at_least_the_variance_of_its_reports(name: str) -> None:
     target = {"epsilon": 2, "lower": 10, "upper": 20} | ({"delta": "1e-6"} if name == "gaussian" else {})

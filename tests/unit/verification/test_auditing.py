@@ -80,6 +80,7 @@ def test_interval_ends_have_tails_of_the_risk(found: tuple[int, int], risk: floa
         assert float(1 - tail(hits + 1, total, high)) == pytest.approx(risk, rel=1e-6)
 
 
+@pytest.mark.slow
 @given(counts, counts, st.sampled_from([0.0, 1e-9, 0.01]), st.sampled_from([0.5, 0.95, 0.99]))
 def test_certified_bound_is_rounded_down_slightly(
     first: tuple[int, int], second: tuple[int, int], delta: float, confidence: float
@@ -544,6 +545,7 @@ def test_rarest_outcome_is_not_chosen_if_it_cannot_occur() -> None:
     assert found.first_hits > 100
 
 
+@pytest.mark.slow
 def test_audit_of_a_mechanism_with_odds_only_succeeds() -> None:
     class Unnumbered(OnlySetsBits):
         name = "unnumbered"

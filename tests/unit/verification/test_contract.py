@@ -200,6 +200,7 @@ class TestOneBitMean(BuiltIn):
     targets = ({"epsilon": 1, "maximum": 10},)
 
 
+@pytest.mark.slow
 class TestMemoisedOneBitMean(BuiltIn):
     mechanism = mechanism("one-bit-mean")
     targets = ({"epsilon": 1, "maximum": 10, "rounding": 5, "flip": "0.2"},)
@@ -221,6 +222,7 @@ class TestDBitFlip(BuiltIn):
     targets = ({"epsilon": 1, "buckets": 6, "bits": 3},)
 
 
+@pytest.mark.slow
 class TestMemoisedDBitFlip(OneOfAKind):
     mechanism = mechanism("d-bit-flip")
     targets = ({"epsilon": 1, "buckets": 4, "bits": 4, "memoize": True},)

@@ -68,6 +68,7 @@ def test_program_that_cannot_be_listed_is_not_checked(name: str) -> None:
         program_law_is_the_channel(CASES[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["staircase", "bounded-laplace"])
 def test_program_on_a_grid_is_checked_without_listing(name: str) -> None:
     program_law_is_the_channel(CASES[name])

@@ -130,6 +130,7 @@ def test_answers_of_a_program_that_treats_one_in_its_own_way_are_not_alike(
     assert not answers_are_alike(dataclasses.replace(program, steps=steps))
 
 
+@pytest.mark.slow
 def test_verify_of_many_answers_one_of_which_is_revealed_is_unproven() -> None:
     """Of 100 answers the seventeenth sends a sure bit; six of them were compared, and it was said to hold."""
     made = CASES["oue of 100"]

@@ -135,6 +135,7 @@ def test_settings_include_every_built_in_mechanism(name: str) -> None:
     assert ldp_budget.mechanism(name).name == name
 
 
+@pytest.mark.slow
 def test_verify_finds_the_loss_of_the_drawn_integers() -> None:
     oue = ldp_budget.mechanism("oue")(epsilon="0.7", domain_size=20)
     keep, noise = (Fraction(drawn, 2**64) for drawn in oue.thresholds)
@@ -164,6 +165,7 @@ def test_verify_with_delta_finds_the_loss_at_that_delta(epsilon: str) -> None:
     assert verify(promising(coin, Approximate(0, "0.9"))).upper == 0
 
 
+@pytest.mark.slow
 @given(weights_with_zeros := st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any), weights_with_zeros)
 def test_loss_at_a_delta_is_the_point_where_the_divergence_equals_it(one: list[int], other: list[int]) -> None:
     rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
@@ -219,6 +221,7 @@ def test_verify_of_a_too_small_tau_is_violated() -> None:
     assert "total variation" in found.problems[0]
 
 
+@pytest.mark.slow
 def test_verify_of_a_too_small_cap_is_violated() -> None:
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
     promise = rappor.guarantee
@@ -312,6 +315,7 @@ def test_verify_checks_the_estimate_of_every_answer_at_every_share() -> None:
     assert verify(FlatErrors(epsilon=3, domain_size=4)).estimator == VIOLATED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_verify_of_a_variance_ten_percent_off_is_violated(factor: float) -> None:
     oue = ldp_budget.mechanism("oue")
@@ -402,6 +406,7 @@ def test_merging_equal_outcomes_keeps_the_divergence(rows: list[tuple[list[int],
 weights = st.lists(st.integers(1, 30), min_size=3, max_size=3)
 
 
+@pytest.mark.slow
 @given(weights, weights)
 def test_dominating_pair_of_two_rows_holds_and_a_smaller_loss_does_not(one: list[int], other: list[int]) -> None:
     rows = [[Fraction(weight, sum(row)) for weight in row] for row in (one, other)]
@@ -521,6 +526,7 @@ def test_loss_covered_by_delta_is_zero() -> None:
 SMALL_RAPPOR = {"f": 0.5, "p": 0.25, "q": 0.75, "bits": 4, "hashes": 1, "cohorts": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "guarantee", "verdict"),
     [
@@ -561,6 +567,7 @@ def test_verify_of_fresh_rappor_needs_no_memos() -> None:
     assert verify(made).verdict == HOLDS
 
 
+@pytest.mark.slow
 def test_verify_of_fresh_draws_needs_no_memos() -> None:
     for made in (
         ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=2, bits=1),

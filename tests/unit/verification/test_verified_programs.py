@@ -51,6 +51,7 @@ def test_mechanism_without_a_program_says_so() -> None:
 # -- what is not what was promised ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "changes", "why"),
     [
