@@ -119,7 +119,7 @@ def test_level_exact_needs_a_program() -> None:
     (speaks,) = certify([Speaks], distribution="x", version="1", samples=5_000)["mechanisms"]
     assert (mute["checked"], speaks["checked"]) == ("audited", "audited")
     assert any("it has no client program" in reason for reason in mute["reasons"])
-    assert any("the client program, whose law is proved" in reason for reason in speaks["reasons"])
+    assert any("the client program, whose guarantee is proved" in reason for reason in speaks["reasons"])
 
 
 def test_built_in_mechanisms_with_a_client_have_a_program() -> None:
