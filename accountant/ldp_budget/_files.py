@@ -1,4 +1,4 @@
-"""Atomic, durable file writes by one process at a time; the user's application folder; canonical JSON."""
+"""Atomic, durable file writes by one process at a time; the user's application folder; canonical and strict JSON."""
 
 from __future__ import annotations
 
@@ -131,3 +131,27 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 def canonical_json(value: Any) -> str:
     """`value` as canonical JSON: sorted keys, no spaces, ASCII only."""
     return _ENCODER.encode(value)
+
+
+class RepeatedMemberError(ValueError):
+    """A JSON object has two members with one name, so it is not clear which one counts."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def strict_json(text: str | bytes) -> Any:
+    """Return a parsed JSON text. Raises `RepeatedMemberError`, and else the errors of `json.loads`.
+
+    Most readers keep the last of two members with the same name. A proxy may check the first one.
+    """
+    return json.loads(text, object_pairs_hook=_without_repeats)
+
+
+def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) != len(members):
+        names = [name for name, _ in members]
+        raise RepeatedMemberError(next(name for name in names if names.count(name) > 1))
+    return found

@@ -407,11 +407,14 @@ def _lines(file: TextIO) -> Iterator[tuple[int, str]]:
 
 def _read(line: str) -> dict[str, Any]:
     """Return the user, key, report and label of a line. Raises ValueError, naming what is missing."""
+    from ldp_budget._files import RepeatedMemberError, strict_json
+
     try:
         line.encode()  # fails on surrogates, which replace bytes that are not UTF-8
-        asked = json.loads(line, object_pairs_hook=_once)
-    except _RepeatedMember:
-        raise
+        asked = strict_json(line)
+    except RepeatedMemberError as error:
+        why = f"the line has the member {error.name[:40]!r} more than once. Send it once."
+        raise ValueError(why) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the line is not JSON: {error}") from None
     if not isinstance(asked, dict) or not all(isinstance(asked.get(name), str) for name in ("user", "key", "report")):
@@ -421,20 +424,6 @@ def _read(line: str) -> dict[str, Any]:
     except ValueError:
         raise ValueError(f"the report must be hex: got {asked['report'][:40]!r}") from None
     return {**asked, "report": report, "label": asked.get("label"), "marks": _marks(asked.get("marks"))}
-
-
-class _RepeatedMember(ValueError):  # noqa: N818
-    """An object of a line has two members with one name."""
-
-
-def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the members of an object. Raises ValueError for a repeated one: which of the two counts is not clear."""
-    found = dict(members)
-    if len(found) != len(members):
-        names = [name for name, _ in members]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise _RepeatedMember(f"the line has the member {repeated[:40]!r} more than once. Send it once.")
-    return found
 
 
 def _marks(given: Any) -> Marks | None:

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from ldp_budget import InvalidParameter, LdpBudgetError
+from ldp_budget._files import strict_json
 from ldp_budget._validation import shown
 from ldp_budget.accounting.batch import FAILED, Spend, SpendResult
 from ldp_budget.accounting.receipts import Receipt
@@ -26,7 +27,6 @@ from ldp_budget.ledger.models import SPENT
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
 from ..error_codes import ServiceError, as_json, problem_of
-from ..json_bodies import check_members
 from ..problems import documented, validation_error
 from ..responses import (
     MEDIA_TYPE,
@@ -138,7 +138,7 @@ class _Lines:
             if not isinstance(asked, dict):
                 raise ServiceError("malformed", "each line must be a JSON object")
             if text.count(b":") != _members(asked):
-                check_members(text)  # a colon in a text, or a member that is repeated
+                strict_json(text)  # a colon in a text, or a member that is repeated
             if "user" not in asked:
                 raise InvalidParameter("user", "the user to charge")
             take = asked.pop
