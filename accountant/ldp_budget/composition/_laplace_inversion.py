@@ -244,7 +244,7 @@ def _order(terms: Cumulants, theta: float, variance: float, step: float) -> tupl
     left = -variance * t * t / 2
     evaluations = 0.0
     for item in order:
-        evaluations += float((left > -_DARK).mean()) * _FREQUENCIES * item[0].dearness
+        evaluations += float((left > -_DARK).mean()) * _FREQUENCIES * item[0].relative_cost
         left = left + falls[item]
     return order, int(min(_FREQUENCIES, _FREQUENCIES * _EVALUATIONS / max(1.0, evaluations)))
 

@@ -54,7 +54,7 @@ class Characteristic(NamedTuple):
 class Step:
     """One kind of report, with a bounded loss."""
 
-    dearness = 1.0  # the cost of a frequency of its transform, relative to a loss of ±ε
+    relative_cost = 1.0  # the cost of a frequency of its transform, relative to a loss of ±ε
 
     @property
     def widest(self) -> float:
@@ -82,7 +82,7 @@ class Atoms(Step):
     """
 
     @property
-    def dearness(self) -> float:  # type: ignore[override]
+    def relative_cost(self) -> float:  # type: ignore[override]
         return max(1.0, len(self.losses) / 4)
 
     @cached_property
