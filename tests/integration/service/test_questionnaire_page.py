@@ -18,11 +18,10 @@ import axe_core
 from chromium import CHROMIUM, chromium, devices
 from ldp_budget.registry.public_definition import digest_of
 from questionnaire_site import MOODS, answers_of, health_ledger
+from survey_respondents import ARRIVED, SEND, Respondent, let_take_part
 from survey_site import Site, running, tokens
 
 SOURCES = Path(__file__).parents[3] / "clients" / "js" / "src"
-ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", "waiting", "refused"))
-SEND = "button[type=submit]"
 PHONE = {"width": 390, "height": 844}
 
 
@@ -57,45 +56,15 @@ def fill(page: Any) -> Any:
 # -- many respondents ----------------------------------------------------------------------------------------------
 
 
-class Respondent:
-    """A respondent with true answers, who fills the form in one of several ways."""
+class Patient(Respondent):
+    """A respondent of the questionnaire with two of three questions."""
 
     def __init__(self, number: int, way: str) -> None:
-        self.user, self.way = f"respondent {number}", way
+        super().__init__(number, way)
         self.answers = answers_of(number)
-        self.receipt: str | None = None
-        self.refused = False
 
-    async def take_part(self, page: Any, site: Site) -> None:
-        await page.goto(site.link(self.user, "two"))
-        await self.choose(page)
-        if self.way == "reload":
-            await page.reload()
-            await self.choose(page)
-            await page.click(SEND)
-            await page.reload()
-            # A reload before a report was stored draws nothing, and the respondent answers again.
-            await page.wait_for_selector(f"{SEND}, {ARRIVED}, {WAITING}")
-            if await page.locator(SEND).count():
-                await self.choose(page)
-                await page.click(SEND)
-        elif self.way == "offline":
-            await page.context.set_offline(True)
-            await page.click(SEND)
-            await page.wait_for_selector(WAITING)
-            assert site.charged(self.user) == 0
-            await page.context.set_offline(False)
-        elif self.way == "used up":
-            assert site.accountant.spend(self.user, site.accountant.collection("one"))
-            await page.click(SEND)
-        elif self.way == "double click":
-            await page.dblclick(SEND)
-        else:
-            await page.click(SEND)
-        await page.wait_for_selector(f"{ARRIVED}, {REFUSED}")
-        self.refused = await page.locator(REFUSED).count() > 0
-        if not self.refused:
-            self.receipt = await page.inner_text("#number")
+    def link(self, site: Site) -> str:
+        return site.link(self.user, "two")
 
     async def choose(self, page: Any) -> None:
         await page.wait_for_selector(SEND)
@@ -106,6 +75,9 @@ class Respondent:
         hours = page.locator("input[type=number]")
         if await hours.count():
             await hours.fill(str(self.answers["sleep"]))
+
+    def use_up(self, site: Site) -> None:
+        assert site.accountant.spend(self.user, site.accountant.collection("one"))
 
 
 # A device of its own for each respondent, all in one page: the classes of the page without its form.
@@ -139,7 +111,7 @@ DRIVEN = """async ({ people }) => {
 }"""
 
 
-def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> None:
+def all_take_part(site: Site, respondents: list[Patient], at_once: int) -> None:
     """Let every respondent take part: by the form, except those with the way `client`."""
     program = chromium()
     from playwright.async_api import async_playwright
@@ -148,7 +120,7 @@ def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> No
         name = route.request.url.rpartition("/")[2]
         await route.fulfill(body=(SOURCES / name).read_text(), content_type="text/javascript")
 
-    async def drive(browser: Any, driven: list[Respondent]) -> None:
+    async def drive(browser: Any, driven: list[Patient]) -> None:
         page = await (await browser.new_context()).new_page()
         await page.route(re.compile(r"/js/\w+\.js$"), served)
         await page.goto(f"{site.origin}/me")
@@ -162,22 +134,9 @@ def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> No
     async def play() -> None:
         async with async_playwright() as driver:
             browser = await driver.chromium.launch(executable_path=program, args=CHROMIUM)
-            waiting = iter([each for each in respondents if each.way != "client"])
-
-            async def one_after_the_other() -> None:
-                context = await browser.new_context(locale="en")
-                page = await context.new_page()
-                page.set_default_timeout(60_000)
-                inside = await context.new_cdp_session(page)
-                for respondent in waiting:
-                    await respondent.take_part(page, site)
-                    # The next respondent has another device.
-                    await page.goto(f"{site.origin}/static/survey.svg")
-                    kinds = {"origin": site.origin, "storageTypes": "indexeddb"}
-                    await inside.send("Storage.clearDataForOrigin", kinds)
-
+            by_form = [each for each in respondents if each.way != "client"]
             driven = [each for each in respondents if each.way == "client"]
-            await asyncio.gather(*(one_after_the_other() for _ in range(at_once)), drive(browser, driven))
+            await asyncio.gather(let_take_part(browser, site, by_form, at_once, 60_000), drive(browser, driven))
             await browser.close()
 
     asyncio.run(play())
@@ -186,7 +145,7 @@ def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> No
 def test_questionnaire_of_two_hundred_respondents_has_one_charge_and_report_each(tmp_path: Path) -> None:
     counts = {"plain": 15, "double click": 10, "reload": 20, "offline": 10, "used up": 5, "client": 140}
     ways = [way for way, count in counts.items() for _ in range(count)]
-    respondents = [Respondent(number, way) for number, way in enumerate(ways)]
+    respondents = [Patient(number, way) for number, way in enumerate(ways)]
     with health_ledger(tmp_path / "budget.db") as accountant, running(accountant) as site:
         all_take_part(site, respondents, at_once=3)
         took_part = [each for each in respondents if not each.refused]

@@ -20,11 +20,10 @@ from chromium import CHROMIUM, chromium, devices
 from ldp_budget import mechanism
 from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.registry.public_definition import digest_of
+from survey_respondents import ARRIVED, REFUSED, SEND, WAITING, Respondent, let_take_part
 from survey_site import WAYS, Site, ledger, running
 
 REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")
-ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", "waiting", "refused"))
-SEND = "button[type=submit]"
 
 
 @pytest.fixture(scope="module")
@@ -83,84 +82,38 @@ def entries(page: Any) -> Any:
 # -- many respondents ----------------------------------------------------------------------------------------------
 
 
-class Respondent:
-    """A respondent who answers in one of several ways, in a browser of their own."""
+class Traveller(Respondent):
+    """A respondent who says how they come to work."""
 
     def __init__(self, number: int, way: str) -> None:
-        self.user, self.way = f"respondent {number}", way
+        super().__init__(number, way)
         self.answer = WAYS[(0, 1, 1, 2, 3, 3, 3)[number % 7]]
-        self.receipt: str | None = None
-        self.refused = False
 
-    async def take_part(self, page: Any, site: Site) -> None:
-        await page.goto(site.link(self.user))
-        await self.play(page, site)
-        await page.wait_for_selector(f"{ARRIVED}, {REFUSED}")
-        self.refused = await page.locator(REFUSED).count() > 0
-        if not self.refused:
-            self.receipt = await page.inner_text("#number")
-
-    async def play(self, page: Any, site: Site) -> None:
-        await self.choose(page)
-        if self.way == "reload":
-            await page.reload()
-            await self.choose(page)
-            await page.click(SEND)
-            await page.reload()
-            # If the reload came before a report was stored, nothing was drawn, and the respondent answers again.
-            await page.wait_for_selector(f"{SEND}, {ARRIVED}, {WAITING}")
-            if await page.locator(SEND).count():
-                await self.choose(page)
-                await page.click(SEND)
-        elif self.way == "double-click":
-            await page.dblclick(SEND)
-        elif self.way == "offline":
-            await page.context.set_offline(True)
-            await page.click(SEND)
-            await page.wait_for_selector(WAITING)
-            assert site.charged(self.user) == 0
-            await page.context.set_offline(False)
-        elif self.way == "used up":
-            spent = site.accountant.spend(self.user, site.accountant.collection("commute").mechanism, reports=2)
-            assert spent.status == "spent"
-            await page.click(SEND)
-        else:
-            await page.click(SEND)
+    def link(self, site: Site) -> str:
+        return site.link(self.user)
 
     async def choose(self, page: Any) -> None:
         await page.get_by_label(self.answer).check()
 
+    def use_up(self, site: Site) -> None:
+        spent = site.accountant.spend(self.user, site.accountant.collection("commute").mechanism, reports=2)
+        assert spent.status == "spent"
 
-def all_take_part(site: Site, respondents: list[Respondent], at_once: int) -> None:
+
+def all_take_part(site: Site, respondents: list[Traveller], at_once: int) -> None:
     program = chromium()
     from playwright.async_api import async_playwright
 
     async def play() -> None:
         async with async_playwright() as driver:
             browser = await driver.chromium.launch(executable_path=program, args=CHROMIUM)
-            waiting = iter(respondents)
-
-            async def one_after_the_other() -> None:
-                context = await browser.new_context(locale="en")
-                page = await context.new_page()
-                page.set_default_timeout(30_000)
-                inside = await context.new_cdp_session(page)
-                for respondent in waiting:
-                    await respondent.take_part(page, site)
-                    # The next one has another device: where that were a new context, or came from another site, it
-                    # would be a new process of the browser as well, which takes several times as long.
-                    await page.goto(f"{site.origin}/static/survey.svg")
-                    await inside.send(
-                        "Storage.clearDataForOrigin", {"origin": site.origin, "storageTypes": "indexeddb"}
-                    )
-
-            await asyncio.gather(*(one_after_the_other() for _ in range(at_once)))
+            await let_take_part(browser, site, respondents, at_once, 30_000)
             await browser.close()
 
     asyncio.run(play())
 
 
-def check_all(site: Site, respondents: list[Respondent], refused: int) -> None:
+def check_all(site: Site, respondents: list[Traveller], refused: int) -> None:
     """Check one receipt, one charge and one report of each respondent who was not refused, and a correct estimate."""
     took_part = [each for each in respondents if not each.refused]
     assert [each.way for each in respondents if each.refused] == ["used up"] * refused
@@ -175,11 +128,9 @@ def check_all(site: Site, respondents: list[Respondent], refused: int) -> None:
     assert ((low <= true) & (true <= high)).all(), (low, true, high)
 
 
-def ways(**counts: int) -> list[Respondent]:
-    named = [
-        way.replace("_", " ").replace("double ", "double-") for way, count in counts.items() for _ in range(count)
-    ]
-    return [Respondent(number, way) for number, way in enumerate(named)]
+def ways(**counts: int) -> list[Traveller]:
+    named = [way.replace("_", " ") for way, count in counts.items() for _ in range(count)]
+    return [Traveller(number, way) for number, way in enumerate(named)]
 
 
 @pytest.fixture
