@@ -112,7 +112,6 @@ def test_randomize_names_the_file_with_the_true_answers(randomize: Callable[...,
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_exact_users_rejects_names_that_would_be_trimmed(
     randomize: Callable[..., Any], survey_line: CommandLine, tmp_path: Path, kind: str

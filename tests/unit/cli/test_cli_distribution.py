@@ -24,7 +24,6 @@ def reports(command: CommandLine, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_estimate_of_square_wave_prints_mean_quantiles_and_bins(command: CommandLine, reports: Path) -> None:
     lines = command("estimate", "age", reports).stdout.splitlines()
     headers = [line.split() for line in lines if not line[:1].isdigit() and line.strip().isascii()]

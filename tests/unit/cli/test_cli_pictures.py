@@ -469,7 +469,6 @@ def test_plot_of_a_mechanism_has_its_error_against_epsilon(name: str, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_plot_with_users_has_the_error_of_the_estimate(
     command: CommandLine, tmp_path: Path, drawn: list[Figure]
 ) -> None:

@@ -112,7 +112,6 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
     row = survey_line.json("estimate", "mood", *files(survey_line), "--consistent")
     page = page_of(survey_line, *files(survey_line))

@@ -88,7 +88,6 @@ def inside(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_report_with_weights_shows_the_estimates_of_estimate(survey_line: CommandLine) -> None:
     for options in (RAKED, ("--weights", "weights.csv"), ("--weights", "w", "--clusters", "region")):
         found = survey_line.json("estimate", "health", "r", *options)
@@ -101,7 +100,6 @@ def test_report_with_weights_shows_the_estimates_of_estimate(survey_line: Comman
                 assert f">{ends}</td>" in html
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_report_with_weights_explains_them_with_the_effective_sample_size(survey_line: CommandLine) -> None:
     found = survey_line.json("estimate", "health", "r", *RAKED)
@@ -119,7 +117,6 @@ def test_report_with_weights_explains_them_with_the_effective_sample_size(survey
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -135,7 +132,6 @@ def test_report_says_where_the_weights_are_from(
     assert all(said in page for page in pages(survey_line, *options))
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_report_by_group_shows_each_group_and_the_differences(survey_line: CommandLine) -> None:
     found = survey_line.json("estimate", "health", "r", *RAKED, "--by", "region")
@@ -154,7 +150,6 @@ def test_report_by_group_shows_each_group_and_the_differences(survey_line: Comma
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_report_of_a_table_shows_cells_margins_and_the_test(survey_line: CommandLine) -> None:
     found = survey_line.json("estimate", "health", "r", *RAKED, "--table", "smokes,sport")
     html, text = pages(survey_line, *RAKED, "--by", "region", "--table", "smokes,sport")
@@ -170,7 +165,6 @@ def test_report_of_a_table_shows_cells_margins_and_the_test(survey_line: Command
     assert "FILES --rake totals.csv --strata region --table smokes,sport`" in text
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_report_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
     assert "| Mean (hours <i>) |" in pages(survey_line)[1]
@@ -216,7 +210,6 @@ def test_report_with_a_wrong_design_names_the_option(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_report_with_a_design_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
     survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
     words = ("--user-column", "user", "--public", "region", "--spend", "--policy", "tiny", "--out", "none")
@@ -225,7 +218,6 @@ def test_report_with_a_design_of_an_empty_file_says_that_no_person_answered(surv
     assert text.count("**No person answered: the report files hold no report.**") == 3
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_population_lowers_the_errors_and_is_named(survey_line: CommandLine) -> None:
     plain, corrected, all_asked = (

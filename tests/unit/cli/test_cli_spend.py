@@ -71,7 +71,6 @@ def test_refusal_text_has_request_limit_and_what_fits(command: CommandLine) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_refusal_stores_only_the_key(budget: CommandLine) -> None:
     before = budget.json("balance", "alice")
     budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)

@@ -154,7 +154,6 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(used: CommandLine, words:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_mechanisms_shows_a_narrow_table_and_everything_in_json(used: CommandLine) -> None:
     header, *lines = used("mechanisms").stdout.splitlines()
     assert header.split() == ["name", "checked", "summary"]

@@ -69,7 +69,6 @@ def test_balance_and_history_say_that_a_user_was_erased(command: CommandLine) ->
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_repair_clock_accepts_the_present_clock(command: CommandLine) -> None:
     assert command("ledger", "repair-clock", "--yes").stdout.startswith("nothing to repair")
     ahead = datetime.now(UTC) + timedelta(days=9)

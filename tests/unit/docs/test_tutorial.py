@@ -75,7 +75,6 @@ def _signature(function: Any) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_every_hook_is_listed_with_its_exact_signature_and_nothing_else_is() -> None:
     section = (TUTORIALS / "plugin-hooks.md").read_text(encoding="utf-8").partition("\n## Every hook\n")[2]
     listed = re.findall(r"^- `([^`]+)`", section, flags=re.MULTILINE)

@@ -69,7 +69,6 @@ GUARANTEES = st.one_of(SIMPLE, st.builds(Copies, st.integers(1, 1000), SIMPLE))
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @given(GUARANTEES)
 def test_guarantee_round_trips_through_json(guarantee: Guarantee) -> None:
     text = json.dumps(guarantee.to_json(), allow_nan=False)

@@ -66,7 +66,6 @@ def test_packages_import_the_listed_packages_only(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_pytest_is_imported_by_the_contract_tests_only(imports: grimp.ImportGraph) -> None:
     assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget.testing"}
 

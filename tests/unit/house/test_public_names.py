@@ -305,7 +305,6 @@ SHARED = ("ldp_budget._validation", "ldp_budget._files", "ldp_budget._dataframes
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_private_names_are_imported_by_their_package_only(imports: grimp.ImportGraph) -> None:
     taken = set()
     for module in imports.modules:

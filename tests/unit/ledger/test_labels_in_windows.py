@@ -48,7 +48,6 @@ def odds_of(epsilon: float) -> Fraction:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "bits", "chances", "sent", "reports", "charged_before", "lost"),
     [

@@ -172,7 +172,6 @@ TABLES = [
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_tested_tables_are_all_tables(ledger: Path) -> None:
     assert sorted(tables(ledger)) == TABLES
 

@@ -187,7 +187,6 @@ def test_notes_say_that_a_constant_output_is_better_for_a_small_loss():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.2, 1, 2, 4, 7, 10, 20, 30])
 def test_default_gamma_is_the_best_for_a_uniform_prior(epsilon):

@@ -103,7 +103,6 @@ def test_estimate_is_that_of_document_002() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("made", [FRESH, OneBitMean.calibrate(epsilon=3, maximum="0.01")], ids=repr)
 def test_estimates_of_a_million_reports_have_the_stated_errors(made: Any) -> None:
     decoded = Decoded(made)

@@ -102,7 +102,6 @@ def _in_partition(path: Path) -> list[tuple[int, tuple[str, ...]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 4, 5, 100])
 def test_partition_returns_the_attributes_of_each_report(
     tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch

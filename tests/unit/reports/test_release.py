@@ -86,7 +86,6 @@ def test_release_with_all_users_refused_writes_an_empty_file(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("before_charging", [True, False])
 @pytest.mark.parametrize("batch", [0, 1, 2])
 def test_release_interrupted_resumes_and_draws_no_report_twice(

@@ -73,7 +73,6 @@ def test_laplace_distribution_function_matches(deviates):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 4, 8])
 def test_laplace_tails_match(deviates, limit):
     share = math.exp(-limit) / 2

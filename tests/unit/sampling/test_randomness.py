@@ -741,7 +741,6 @@ def test_normal_draws_are_independent(deviates):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_normal_fractional_digits_below_the_first_are_uniform(deviates):
     places = (deviates * 2**40).astype(np.int64) & 0xFF
     assert_frequencies(np.bincount(places), np.full(256, 1 / 256))

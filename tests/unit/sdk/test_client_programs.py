@@ -49,7 +49,6 @@ def test_program_round_trips_through_json(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_program_layout_describes_the_reports(name: str) -> None:
     mechanism = CASES[name]

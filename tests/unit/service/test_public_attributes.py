@@ -84,7 +84,6 @@ def test_report_with_invalid_body_charges_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_openapi_has_a_schema_and_examples_of_both_bodies(client: TestClient) -> None:
     content = client.get("/openapi.json").json()["paths"]["/v1/collections/{name}/reports"]["post"]["requestBody"][
         "content"

@@ -68,7 +68,6 @@ def test_correction_never_leaves_less_than_the_noise() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_interval_where_everyone_was_asked_covers_shares_that_are_skewed() -> None:
     """Skewness of the answers does not shift it: no sample was drawn, and the noise has a skewness of its own."""
     made = mechanism("grr").calibrate(epsilon=6, domain_size=4)

@@ -202,7 +202,6 @@ def test_means_of_few_respondents_who_agree_keep_the_chance_of_the_sample(people
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_intervals_of_small_samples_cover_a_rare_answer_at_a_large_epsilon() -> None:
     made, rng = mechanism("grr").calibrate(epsilon=6, domain_size=2), np.random.default_rng(1)
     truth, hits = np.array([0.95, 0.05]), []
