@@ -230,9 +230,7 @@ def _charge_part(transaction: Transaction, part: Part) -> list[SpendResult]:
         if stored.request_digest != part.digest:
             raise KeyConflict(part.name)
         return read_results(stored, len(part.lines.users))
-    transaction.by = part.caller.number
     results = _charge_lines(transaction, part)
-    transaction.by = 0
     if part.key_hash and any(result.status != FAILED for result in results):
         transaction.add_numbered(BatchRunRecord(0, part.key_hash, part.digest, CHARGED, 0, write_results(results)))
     return results
@@ -266,7 +264,8 @@ def _charge_group(transaction: Transaction, part: Part, places: Sequence[int], r
         hashes = part.hashes if isinstance(places, range) else [part.hashes[place] for place in places]
         written, alike = transaction.writes, True
         try:
-            over = set(engine.charge_alike(transaction, template.charge, terms, template.note, hashes))
+            charged = transaction, template.charge, terms, template.note, hashes
+            over = set(engine.charge_alike(*charged, part.caller.number))
         except LedgerError:
             if transaction.writes != written:
                 raise

@@ -68,7 +68,7 @@ class _Batch:
     def charge(self, request: ChargeRequest) -> Receipt | LdpBudgetError:
         """Charge one request, or return the stored response for its idempotency key."""
         transaction = self._transaction
-        written, transaction.by = transaction.writes, request.api_key
+        written = transaction.writes
         try:
             key = request.key
             stored = None if key is None else self._records.get((request.user_hash, key.key_hash))
@@ -77,8 +77,6 @@ class _Batch:
             if transaction.writes != written:
                 raise
             return error
-        finally:
-            transaction.by = 0
 
     def _repeat(self, request: ChargeRequest, stored: IdempotencyRecord | LdpBudgetError) -> Receipt:
         if isinstance(stored, LdpBudgetError):
@@ -209,7 +207,7 @@ def _write(transaction: Transaction, decision: Decision) -> int:
         expires=None if template.lasts is None else at + template.lasts,
         has_record=request.key is not None,
         has_note=template.note is not None,
-        api_key=transaction.by,
+        api_key=request.api_key,
         sub_limit=terms.share,
     )
     written = transaction.append(entry, label, template.note)
@@ -222,9 +220,17 @@ def _write(transaction: Transaction, decision: Decision) -> int:
 
 
 def charge_alike(
-    transaction: Transaction, charge: Charge, terms: ApplicablePolicy, note: str | None, users: Sequence[bytes]
+    transaction: Transaction,
+    charge: Charge,
+    terms: ApplicablePolicy,
+    note: str | None,
+    users: Sequence[bytes],
+    api_key: int,
 ) -> Sequence[bytes]:
-    """Charge one report to each of distinct users (hashes) by set-based statements; return the refused users."""
+    """Charge one report to each of distinct users (hashes) by set-based statements; return the refused users.
+
+    `api_key` is the number of the API key that the entries record.
+    """
     windows = transaction.windows  # raises for an implausible clock, before any work
     if terms.why:
         return users
@@ -237,5 +243,5 @@ def charge_alike(
         mine = [window for window in windows.values() if window.counts(terms.share)]
         transaction.charge_batch(batch, {window.name: charge.cost_under(window.measure) for window in mine})
         common = (transaction.moment.micros, SPENT, charge.store(transaction), terms.number, *charge.cost)
-        transaction.append_batch(batch, common, note, terms.share)
+        transaction.append_batch(batch, common, api_key, note, terms.share)
     return refused

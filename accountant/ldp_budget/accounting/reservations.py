@@ -168,7 +168,14 @@ def _reservation(transaction: Transaction, receipt: str, number: int) -> tuple[E
 def _end(transaction: Transaction, entry: Entry, kind: str, costs: Costs) -> Entry:
     at = transaction.moment.micros
     ended = entry._replace(
-        kind=kind, at=at, costs=costs, expires=None, resolves=entry.number, has_record=False, has_note=False
+        kind=kind,
+        at=at,
+        costs=costs,
+        expires=None,
+        resolves=entry.number,
+        has_record=False,
+        has_note=False,
+        api_key=transaction.by,
     )
     transaction.append(ended)
     return ended

@@ -16,9 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
-from ..guarantees.fixed_point import ZERO
 from . import lifecycle
-from .models import EMPTY_CHAIN, NUMBERED, REKEYED, Entry, KeyEpoch, NumberedTable
+from .models import EMPTY_CHAIN, NUMBERED, REKEYED, KeyEpoch, NumberedTable
 from .snapshot import secret_of
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def _take(ledger: str, transaction: Transaction, new: Secret) -> None:
     transaction.account_macs.renew(old, new)
     transaction.rotate(_Renewal(ledger, transaction.partition, old, new).tables(), new)
     note(transaction, transaction.generation)
-    transaction.append(Entry(0, transaction.time(), REKEYED, 0, 0, 0, new.number, ZERO))
+    transaction.append_event(REKEYED, transaction.time(), reports=new.number)
 
 
 class _Renewal:

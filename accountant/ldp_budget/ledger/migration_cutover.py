@@ -20,10 +20,9 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
-from ..guarantees.fixed_point import ZERO
 from . import key_rotation, lifecycle
 from .ledger import is_fresh
-from .models import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED, Entry
+from .models import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED
 from .snapshot import by_account, parts
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def fence(source: Ledger, target: Ledger, move: str) -> None:
             if transaction.end.state not in (lifecycle.OPEN, lifecycle.MOVING):
                 raise lifecycle.refusal(source.name, transaction)
             if transaction.end.state == lifecycle.OPEN:
-                transaction.append(Entry(0, transaction.time(), MOVED, 0, 0, 0, 0, ZERO))
+                transaction.append_event(MOVED, transaction.time())
             following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVING)
             transaction.set_lifecycle(following, (move, target.name, ""))
 
@@ -108,7 +107,7 @@ def open_target(source: Ledger, target: Ledger) -> None:
                 if target.identity != named.identity:
                     why = f"it is a duplicate of {named.ledger}, and can never be used"
                     raise LedgerError(target.name, why, hint="Remove it.")
-                transaction.append(Entry(0, transaction.time(), COPIED, 0, 0, 0, 0, ZERO))
+                transaction.append_event(COPIED, transaction.time())
                 transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
 
     target.run_in_partitions(finish, target.partitions, allow_closed=True)
@@ -125,7 +124,7 @@ def abort(source: Ledger) -> None:
                 raise LedgerError(source.name, why)
             if state != lifecycle.MOVING:
                 raise LedgerError(source.name, "it is not being moved, so there is nothing to abort")
-            transaction.append(Entry(0, transaction.time(), REOPENED, 0, 0, 0, 0, ZERO))
+            transaction.append_event(REOPENED, transaction.time())
             transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
 
     source.run_in_partitions(reopen, source.partitions, allow_closed=True)

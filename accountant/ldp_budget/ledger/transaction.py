@@ -97,7 +97,7 @@ class Transaction(Reading):
         self.cache = cache if cache.holds(self.end) else Cache()
         self.cache.end = self.end
         self.by = 0
-        """The number of the API key for which work is being done; every entry records it."""
+        """The number of the API key for which a function is run. A charge has a number of its own."""
         self.writes = 0
         """Grows with every write and every buffered write, so a caller can tell whether a step wrote anything."""
         self._entries, self._at = self.end.entries, self.end.at
@@ -351,7 +351,7 @@ class Transaction(Reading):
             self._add_numbered(ErasedRecord(number))
         # An erasure does not wait for a correct clock.
         at = self.time()
-        self.append(Entry(0, at, ERASED, 0, 0, 0, 0 if account is None else 1, ZERO))
+        self.append_event(ERASED, at, reports=0 if account is None else 1)
 
     # -- charges and the journal --------------------------------------------------------------------------
 
@@ -406,14 +406,21 @@ class Transaction(Reading):
         return self._entries
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
-        """Append an entry, with label and note if it has them; return its number (the number given is not used)."""
+        """Append an entry, with label and note if it has them; return its number (the number given is not used).
+
+        The entry names its own writer. Items of several writers share a transaction.
+        """
         salt = None
-        if entry.api_key != self.by:
-            entry = entry._replace(api_key=self.by)
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
             entry = entry._replace(label_commitment=self.key.commitment(salt, label))
         return self.put(entry, label, salt, note)
+
+    def append_event(
+        self, kind: str, at: int, *, policy: int = 0, reports: int = 0, period: str | None = None
+    ) -> int:
+        """Append an entry of no account, written by the API key for which a function is run."""
+        return self.append(Entry(0, at, kind, 0, 0, policy, reports, ZERO, api_key=self.by, period=period))
 
     def batch(self, users: list[bytes]) -> Batch:
         """Return a batch of distinct, sorted users who are charged alike."""
@@ -429,12 +436,15 @@ class Transaction(Reading):
             batch.charge(windows, cost)
         self._batch_costs = costs
 
-    def append_batch(self, batch: Batch, common: tuple[Any, ...], note: str | None = None, share: int = 0) -> None:
+    def append_batch(
+        self, batch: Batch, common: tuple[Any, ...], api_key: int, note: str | None = None, share: int = 0
+    ) -> None:
         """Append an entry of one report for every account of a batch; `common` is as for `Batch.append`.
 
-        Each entry gets its own copy of the note, because the note is deleted with the entry's user.
+        All entries record the same API key. Each entry gets its own copy of the note, because the note is deleted with
+        the entry's user.
         """
-        first, bound = self._entries + 1, (int(note is not None), self.by, share)
+        first, bound = self._entries + 1, (int(note is not None), api_key, share)
         accounts = batch.append(first, common, bound)
         self._appended.add_batch(first, accounts, common, bound)
         batch.set_macs(self.moment.day, self.account_macs.macs_after(accounts, first, self._batch_costs))
@@ -463,7 +473,7 @@ class Transaction(Reading):
         """Continue from the current clock if it is behind the newest entry; None if there is nothing to repair."""
         moment = self._clock.moment_to_repair(self.newest_at)
         if moment is not None:
-            self.append(Entry(0, moment.micros, CLOCK, 0, 0, 0, 0, ZERO))
+            self.append_event(CLOCK, moment.micros)
             self._write_back()
         return moment
 
@@ -482,7 +492,7 @@ class Transaction(Reading):
         at = self.moment.micros
         policy = StoredPolicy(self._policies + 1, name, version, at, definition)
         self.put_policy(policy)
-        self.append(Entry(0, at, POLICY_SET, 0, 0, policy.number, 0, ZERO))
+        self.append_event(POLICY_SET, at, policy=policy.number)
 
     def put_policy(self, policy: StoredPolicy) -> None:
         """Store a version of a policy; the caller appends the entry that records it."""
@@ -498,7 +508,7 @@ class Transaction(Reading):
         """Add the next administrative record, and an entry that records it; this works even if the clock is bad."""
         record = AdminLogEntry(number, self.time(), kind, name, body, self.by)
         self.put_record(record)
-        self.append(Entry(0, record.at, RECORDED, 0, 0, 0, record.number, ZERO))
+        self.append_event(RECORDED, record.at, reports=record.number)
         return record
 
     def put_record(self, record: AdminLogEntry) -> None:
@@ -520,7 +530,7 @@ class Transaction(Reading):
         its cached periods any more.
         """
         if period not in self.periods():
-            self.append(Entry(0, self.moment.micros, PERIOD, 0, 0, 0, 0, ZERO, period=period))
+            self.append_event(PERIOD, self.moment.micros, period=period)
             self.keep_period(period, window_start_micros(period, self.moment.micros))
 
     def keep_period(self, period: str, since: int) -> None:
@@ -539,7 +549,7 @@ class Transaction(Reading):
         self.rows.add_collection(StoredCollection(*row, self.secret.row_mac(*row)))
         self.writes += 1
         if self.by:
-            self.append(Entry(0, self.time(), COLLECTION, 0, 0, 0, self._collections, ZERO))
+            self.append_event(COLLECTION, self.time(), reports=self._collections)
 
     def import_tombstone(self, tombstone: Tombstone) -> None:
         """Store a tombstone of another ledger; the entry that records the erasure is copied separately."""

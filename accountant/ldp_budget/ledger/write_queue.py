@@ -571,7 +571,8 @@ def run_each(transactions: Mapping[int, Transaction], works: Sequence[Work]) -> 
     outcomes: list[Any] = []
     for work in works:
         transaction = transactions[work.partition]
-        before, transaction.by = transaction.writes, work.api_key
+        before, outer = transaction.writes, transaction.by
+        transaction.by = work.api_key
         try:
             outcomes.append(work.function(transaction))
         except LdpBudgetError as error:
@@ -579,5 +580,5 @@ def run_each(transactions: Mapping[int, Transaction], works: Sequence[Work]) -> 
                 raise
             outcomes.append(error)
         finally:
-            transaction.by = 0
+            transaction.by = outer
     return outcomes
