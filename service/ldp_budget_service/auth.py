@@ -19,6 +19,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from ldp_budget import LdpBudgetError, UnknownName
 from ldp_budget._validation import shown
 from ldp_budget.accounting.api_keys import ACTIVE, EXPIRED, PENDING
 
@@ -26,6 +27,7 @@ from . import request_context
 from .consistency import MinPosition, check
 from .error_codes import ServiceError
 from .json_bodies import StrictRequest
+from .visibility import refusal_in_words, revealed, unnumbered, without_number, without_sums
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
     from ldp_budget.accounting.api_keys import ApiKey, ApiKeys
     from ldp_budget.accounting.invitations import Invitation
+    from ldp_budget.accounting.receipts import Receipt
 
     from .report_store import CachedCollection, Collections
 
@@ -70,6 +73,18 @@ class Respondent:
         """Refuse a collection other than that of the invitation."""
         if name != self.invitation.collection:
             raise ServiceError("forbidden", "this invitation is for another collection")
+
+    def shown(self, receipt: Receipt) -> Receipt:
+        """Return a receipt as the respondent may see it."""
+        return without_number(self.accountant.keyed_digest, receipt)
+
+    def explained(self, receipt: Receipt) -> str:
+        """Return the line that explains a refusal."""
+        return receipt.explain()
+
+    def error(self, error: LdpBudgetError) -> LdpBudgetError:
+        """Return an error as the respondent may see it: without the names of other objects."""
+        return UnknownName(error.kind, error.name, None) if isinstance(error, UnknownName) else error
 
     def check_key(self, key: str) -> None:
         """Refuse an idempotency key other than that of the invitation's one report."""
@@ -132,10 +147,10 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/v1/reservations"): Access("read", ROWS, ROWS),
     ("POST", "/v1/reservations/{receipt}/commit"): Access("spend", NAMED, NAMED),
     ("POST", "/v1/reservations/{receipt}/void"): Access("spend", NAMED, NAMED),
-    # A balance sums the charges of all collections.
-    ("GET", "/v1/users/{user}/balance"): Access("read", NAMED, NO),
-    ("POST", "/v1/users:balance"): Access("read", NAMED, NO),
-    ("POST", "/v1/balances"): Access("read", NAMED, NO),
+    # A balance sums the charges under all policies and of all collections.
+    ("GET", "/v1/users/{user}/balance"): Access("read"),
+    ("POST", "/v1/users:balance"): Access("read"),
+    ("POST", "/v1/balances"): Access("read"),
     ("GET", "/v1/users/{user}/history"): Access("read", ROWS, ROWS),
     ("POST", "/v1/users:history"): Access("read", ROWS, ROWS),
     # The response has a row for each charge of the user, including charges under other policies.
@@ -164,7 +179,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("POST", "/v1/plan"): Access("read", FREE, NAMED),
     ("POST", "/v1/compare"): Access("read", FREE, FREE),
     ("GET", "/v1/ledger"): Access(ANY, FREE, FREE),
-    ("POST", "/v1/ledger/position"): Access("read", FREE, FREE),
+    ("POST", "/v1/ledger/position"): Access("read"),
     ("GET", "/v1/ledger/records"): Access("audit"),
     ("POST", "/v1/ledger/records"): Access("admin"),
     ("POST", "/v1/ledger/keys"): Access("admin"),
@@ -270,12 +285,45 @@ class AuthContext:
         if found is None or found.number != self.key.number:
             raise ServiceError("unauthorized", "this API key is no longer valid")
 
-    def check_reservation(self, receipt: str) -> None:
-        """Refuse a reservation under a policy or of a collection that the caller's key is not bound to."""
-        if self.key.policies is not None or self.key.collections is not None:
-            found = self.accountant.reservation(receipt)
-            self.check_policy(found["policy"])
-            self.check_collection(found["collection"])
+    def position(self, user: str | None = None) -> str | None:
+        """Return the journal's position; None for a bound key, which must not learn how long the journal is."""
+        return None if self.bound else self.accountant.position(user)
+
+    def reservation(self, receipt: str) -> str:
+        """Return the ledger's own receipt of a reservation.
+
+        A bound key is refused with one error for the reservations of others and for those that do not exist.
+        """
+        own = revealed(self.accountant.keyed_digest, receipt)
+        if self.bound:
+            try:
+                seen = self.sees(self.accountant.reservation(own))
+            except UnknownName:
+                seen = False
+            if not seen:
+                raise self.none_of_those("reservation")
+        return own
+
+    def none_of_those(self, what: str) -> ServiceError:
+        """Return the error for what a bound key may not use, whether it exists or not."""
+        bound = ", ".join([*(self.key.policies or ()), *(self.key.collections or ())])
+        return _forbidden(f"this API key is bound to {bound}, and there is no such {what} among those")
+
+    def shown(self, receipt: Receipt) -> Receipt:
+        """Return a receipt as the caller may see it."""
+        return without_sums(without_number(self.accountant.keyed_digest, receipt)) if self.bound else receipt
+
+    def explained(self, receipt: Receipt) -> str:
+        """Return the line that explains a refusal, without sums if the caller may not see them."""
+        return refusal_in_words(receipt) if self.bound else receipt.explain()
+
+    def error(self, error: LdpBudgetError) -> LdpBudgetError:
+        """Return an error as the caller may see it: a bound key does not get the names of others."""
+        return UnknownName(error.kind, error.name, None) if self.bound and isinstance(error, UnknownName) else error
+
+    def row(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the row of a reservation as the caller may see it."""
+        return unnumbered(self.accountant.keyed_digest, dict(row)) if self.bound else row
 
     def sees(self, row: Mapping[str, Any]) -> bool:
         """True if the bindings of the caller's key include the policy and collection of a journal row."""
@@ -429,6 +477,8 @@ def _reader(request: Request, described: _Described, min_position: MinPosition =
     """Dependency: the context of a reader. The journal must have reached the reader's `min_position`."""
     found: AuthContext = request.state.caller
     if min_position is not None:
+        if found.bound:
+            raise _forbidden("leave out min_position: a bound API key does not learn the position of the journal")
         check(min_position, found.accountant.position())
     return found
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -156,8 +155,7 @@ _NAMING = {
 
 # Request ids that may be logged: a person's name does not look like this.
 _ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
-# Our own ids must be unique. They may be guessable.
-_PROCESS, _NUMBERS = secrets.token_hex(8), count(1)
+_ID_BYTES = 16
 
 
 def identifier(headers: Headers) -> str:
@@ -165,7 +163,7 @@ def identifier(headers: Headers) -> str:
     for name, value in headers:
         if name == b"x-request-id" and _ID.fullmatch(value):
             return value.decode("ascii")
-    return f"{_PROCESS}{next(_NUMBERS):016x}"
+    return secrets.token_hex(_ID_BYTES)  # a counter would tell a respondent how many others there are
 
 
 def fault_of(headers: Headers) -> str | None:

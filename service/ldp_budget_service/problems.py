@@ -131,7 +131,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(LdpBudgetError)
     def of_the_library(request: Request, error: LdpBudgetError) -> Response:
-        return error_response(error)
+        caller = getattr(request.state, "caller", None)
+        return error_response(error if caller is None else caller.error(error))
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(request: Request, error: RequestValidationError) -> Response:

@@ -12,17 +12,18 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import LdpBudgetError, UserErased
-from ldp_budget.accounting.receipts import Receipt
+from ldp_budget.accounting.receipts import REFUSED, Receipt
 from ldp_budget.api.schemas import MOST_ENTRIES, NEXT_ENTRY, POSITION, receipt_form
 
 from . import request_context
 from .error_codes import as_json, problem_of
 from .problems import json_answer, refusal
+from .visibility import numbered_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from .auth import AuthContext
+    from .auth import AuthContext, Respondent
 
 
 Row = dict[str, Any]
@@ -38,19 +39,26 @@ REPLAYED = "Idempotency-Replayed"
 
 
 def history_response(desk: AuthContext, user: str, first: int, most: int) -> Response:
-    """Return a part of a user's history, reduced to the rows that the caller's key may see.
+    """Return a part of a user's history.
 
-    A bound key does not learn of an erasure: the user's charges may all be under policies that the key cannot see.
+    A bound key gets the rows that it may see, with numbers of their own: those of the journal say how many charges
+    are between them. It does not learn of an erasure either: the user's charges may all be under other policies.
     """
-    position = desk.accountant.position(user)
-    try:
-        rows = desk.accountant.history(user, first=first, most=most)
-    except UserErased:
-        if not desk.bound:
-            raise
-        rows = []
+    if desk.bound:
+        return _bound_history(desk, user, first, most)
+    position = desk.position(user)
+    rows = desk.accountant.history(user, first=first, most=most)
     following = {NEXT_ENTRY: str(rows[-1]["entry"] + 1)} if len(rows) == most else {}
-    return ok_with_position(position, [row for row in rows if desk.sees(row)], following)
+    return ok_with_position(position, rows, following)
+
+
+def _bound_history(desk: AuthContext, user: str, first: int, most: int) -> Response:
+    try:
+        rows = desk.accountant.history(user)
+    except UserErased:
+        rows = []
+    part = list(islice(numbered_alone(filter(desk.sees, rows)), first - 1, first - 1 + most))
+    return ok_with_position(None, part, {NEXT_ENTRY: str(first + most)} if len(part) == most else {})
 
 
 class ReceiptAnswer(BaseModel):
@@ -72,23 +80,29 @@ class ReceiptAnswer(BaseModel):
     )
 
 
-def ok_with_position(position: str, content: Any, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a 200 response with the journal's position.
+def at_position(position: str | None) -> dict[str, str]:
+    """Return the header with the journal's position; none for a caller that must not learn it."""
+    return {POSITION: position} if position else {}
+
+
+def ok_with_position(position: str | None, content: Any, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a 200 response with the journal's position, unless the caller must not learn it.
 
     The data read is no older than that position, and the data written is included in it.
     """
-    return json_answer(content, headers={POSITION: position, **(headers or {})})
+    return json_answer(content, headers={**at_position(position), **(headers or {})})
 
 
-def receipt_response(receipt: Receipt) -> Response:
+def receipt_response(caller: AuthContext | Respondent, receipt: Receipt) -> Response:
     """Return the response for a receipt: 200, or 409 for a refusal and for a reservation that was voided since."""
     request_context.count([receipt])
-    headers = {POSITION: receipt.position}
+    shown = caller.shown(receipt)
+    headers = at_position(shown.position)
     if receipt.repeated:
         headers[REPLAYED] = "true"
-    if not receipt and receipt.status == "refused":
-        return refusal(receipt_form(receipt), receipt.explain(), headers)
-    return json_answer(receipt_form(receipt), headers=headers)
+    if receipt.status == REFUSED:
+        return refusal(receipt_form(shown), caller.explained(receipt), headers)
+    return json_answer(receipt_form(shown), headers=headers)
 
 
 # -- NDJSON ---------------------------------------------------------------------------------------------
@@ -104,12 +118,12 @@ DOCUMENTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def streamed(position: str, rows: Iterable[dict[str, Any]]) -> StreamingResponse:
+def streamed(position: str | None, rows: Iterable[dict[str, Any]]) -> StreamingResponse:
     """Return rows as NDJSON. An error before the first row is raised; a later one becomes the last line."""
     iterator = iter(rows)
     first = list(islice(iterator, 1))
     lines = _lines(chain(first, iterator))
-    return StreamingResponse(lines, headers={POSITION: position}, media_type=MEDIA_TYPE)
+    return StreamingResponse(lines, headers=at_position(position), media_type=MEDIA_TYPE)
 
 
 def _lines(rows: Iterator[dict[str, Any]]) -> Iterator[str]:

@@ -156,7 +156,7 @@ mechanisms_router = router_of(tags=["questions"])
 @mechanisms_router.get("/v1/mechanisms", response_model=list[Row], responses=documented())
 def mechanisms(desk: Reader) -> Response:
     """Return every mechanism, its plugin, and how its guarantee was checked."""
-    return ok_with_position(desk.accountant.position(), mechanism_rows())
+    return ok_with_position(desk.position(), mechanism_rows())
 
 
 # -- problem types --------------------------------------------------------------------------------------

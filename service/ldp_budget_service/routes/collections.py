@@ -23,7 +23,7 @@ from ldp_budget import Collection, InvalidParameter, UnknownName
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.accounting.policies import DEFAULT
-from ldp_budget.api.schemas import MOST_ENTRIES, POSITION
+from ldp_budget.api.schemas import MOST_ENTRIES
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import About
 
@@ -151,7 +151,7 @@ class CollectionAnswer(BaseModel):
 @router.get("/v1/collections", response_model=list[CollectionAnswer], responses=documented())
 def list_collections(desk: Reader) -> Response:
     """Return the collections as stored; a key that is bound to collections gets those."""
-    position, bound = desk.accountant.position(), desk.key.collections
+    position, bound = desk.position(), desk.key.collections
     return ok_with_position(
         position, [row for row in desk.accountant.collections() if bound is None or row["name"] in bound]
     )
@@ -165,7 +165,7 @@ def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
     categories = None if asked.categories is None else tuple(asked.categories)
     made = collection_of(asked.name, asked.mechanism.kind(), asked.mechanism.options, categories, about)
     desk.accountant.add_collection(made)
-    return ok_with_position(desk.accountant.position(), made.to_json())
+    return ok_with_position(desk.position(), made.to_json())
 
 
 @router.get(
@@ -227,7 +227,6 @@ def me(invited: Invited) -> Response:
     Send the report with the idempotency key `key` and from the definition `digest`.
     """
     accountant, user, collection = invited.accountant, invited.user, invited.collection
-    position = accountant.position(user)
     balance = accountant.balance(user, DEFAULT)
     shown: dict[str, Any] = {
         "collection": collection.name,
@@ -244,7 +243,7 @@ def me(invited: Invited) -> Response:
             if row["kind"] in _CHARGES and row["collection"] == collection.name
         ],
     }
-    return ok_with_position(position, shown, {"Cache-Control": "no-store"})
+    return json_answer(shown, headers={"Cache-Control": "no-store"})
 
 
 def _quote(invited: Invited) -> Row:
@@ -268,8 +267,7 @@ def proof(invited: Invited, mark: ChargeMark = None) -> Response:
         raise InvalidParameter("Charge-Mark", "a header with the mark of the charge, 32 hexadecimal digits")
     accountant, name = invited.accountant, invited.collection.name
     found = proof_of(accountant, invited.user, name, mark_in("Charge-Mark", mark))
-    headers = {POSITION: accountant.position(invited.user), "Cache-Control": "no-store"}
-    return Response(canonical_json(found), media_type="application/json", headers=headers)
+    return Response(canonical_json(found), media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
 # -- reports --------------------------------------------------------------------------------------------
@@ -336,6 +334,7 @@ _REPORT_BODY = {
 )
 def take(
     request: Request,
+    caller: Sending,
     sender: From,
     sent: Report,
     digest: Annotated[
@@ -373,7 +372,7 @@ def take(
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     with request.app.state.in_flight.only("user", sender.caller, sender.user, sender.key):
         receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)
-    return receipt_response(receipt)
+    return receipt_response(caller, receipt)
 
 
 def check_digest(found: str | None, expected: str) -> None:
@@ -427,7 +426,7 @@ def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Respon
     inbox = request.app.state.inboxes.of(desk.collection(name)).using(desk.accountant, DEFAULT)
     with request.app.state.in_flight.only("seal", name):
         count = inbox.seal(asked.round, request.app.state.settings.least_reports)
-    return ok_with_position(desk.accountant.position(), {"round": asked.round, "reports": count})
+    return ok_with_position(desk.position(), {"round": asked.round, "reports": count})
 
 
 @reports_router.get(
@@ -460,7 +459,7 @@ def estimate(
     repeated requests do not reveal a single report.
     """
     desk.check_collection(name)
-    held, position = desk.held.get(name), desk.accountant.position()
+    held, position = desk.held.get(name), desk.position()
     ask = _Question(held.collection, request.app.state.inboxes, request.app.state.settings.least_reports)
     said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust, "consistent": consistent}
     if by_round:

@@ -78,7 +78,7 @@ def stats(desk: Reader) -> Response:
     `charges` counts the priced mechanisms: the different mechanisms, with parameters and collection, ever charged.
     `entries_by_kind` counts the charges of users.
     """
-    return ok_with_position(desk.accountant.position(), desk.accountant.stats())
+    return ok_with_position(desk.position(), desk.accountant.stats())
 
 
 @router.get("/v1/ledger/verify", response_model=IntegrityAnswer, responses=documented("in-flight"))
@@ -93,7 +93,7 @@ def verify(
 
     The time is proportional to the size of the ledger. Only one verification runs at a time.
     """
-    position = desk.accountant.position()
+    position = desk.position()
     with request.app.state.in_flight.only("verify"):
         found = desk.accountant.verify(expect or None)
     return ok_with_position(position, found.to_json())
@@ -105,13 +105,13 @@ def journal(desk: Reader) -> Response:
 
     Users appear as the numbers of their accounts.
     """
-    return streamed(desk.accountant.position(), desk.accountant.journal())
+    return streamed(desk.position(), desk.accountant.journal())
 
 
 @router.post("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
 def named_journal(asked: JournalAsked, desk: Reader) -> Response:
     """Return every entry in order, as `GET` does. Entries of the given users also have their `user`."""
-    return streamed(desk.accountant.position(), desk.accountant.journal(asked.users))
+    return streamed(desk.position(), desk.accountant.journal(asked.users))
 
 
 @router.post("/v1/ledger/checkpoint", response_model=HeadAnswer, responses=documented())
@@ -121,14 +121,14 @@ def checkpoint(desk: Caller) -> Response:
     If nothing was written since the newest checkpoint, that one is returned.
     """
     head = desk.accountant.checkpoint()
-    return ok_with_position(desk.accountant.position(), {"head": head})
+    return ok_with_position(desk.position(), {"head": head})
 
 
 @router.post("/v1/ledger/repair-clock", response_model=RepairAnswer, responses=documented())
 def repair_clock(desk: Caller) -> Response:
     """Continue from the current time if the newest entries are dated later. The journal records the repair."""
     repaired = desk.accountant.repair_clock()
-    return ok_with_position(desk.accountant.position(), {"repaired": repaired})
+    return ok_with_position(desk.position(), {"repaired": repaired})
 
 
 # -- administration -------------------------------------------------------------------------------------
@@ -198,20 +198,20 @@ def about(desk: Caller) -> Response:
     """Return the ledger's sandbox flag and its time, and the caller; for any valid API key."""
     found = desk.accountant
     about = {"sandbox": found.sandbox, "now": found.now().isoformat(), "caller": found.caller._asdict()}
-    return ok_with_position(found.position(), about)
+    return ok_with_position(desk.position(), about)
 
 
 @housekeeping_router.post("/v1/ledger/position", response_model=PositionAnswer, responses=documented())
 def position(asked: PositionAsked, desk: Reader) -> Response:
     """Return the end of the journal, of one user's partition or of every partition."""
-    found = desk.accountant.position(asked.user)
+    found = desk.position(asked.user)
     return ok_with_position(found, {"position": found})
 
 
 @housekeeping_router.get("/v1/ledger/records", response_model=list[Row], responses=documented())
 def records(desk: Reader, first: Annotated[int, Query(ge=1, description="From which number on.")] = 1) -> Response:
     """Return the administrative records of the ledger, such as created API keys, in order."""
-    at = desk.accountant.position()
+    at = desk.position()
     return ok_with_position(at, [record.to_json() for record in desk.accountant.records(first)])
 
 
@@ -222,7 +222,7 @@ def record(asked: RecordAsked, desk: Caller) -> Response:
     The library's own kinds are refused.
     """
     added = desk.accountant.record(asked.kind, asked.name, asked.body, expected=asked.expected)
-    return ok_with_position(desk.accountant.position(), added.to_json())
+    return ok_with_position(desk.position(), added.to_json())
 
 
 @housekeeping_router.post(
@@ -235,7 +235,7 @@ def make_key(asked: KeyAsked, desk: Caller) -> Response:
     """
     body = asked.model_dump(exclude={"name", "expected"})
     added = ApiKeys(desk.accountant, fresh=0).record(asked.name, body, expected=asked.expected)
-    return ok_with_position(desk.accountant.position(), added.to_json())
+    return ok_with_position(desk.position(), added.to_json())
 
 
 @housekeeping_router.post(
@@ -244,7 +244,7 @@ def make_key(asked: KeyAsked, desk: Caller) -> Response:
 def revoke_key(asked: KeyRevoked, desk: Caller) -> Response:
     """Revoke an API key with all of its secrets."""
     added = ApiKeys(desk.accountant, fresh=0).record(asked.name, None, expected=asked.expected)
-    return ok_with_position(desk.accountant.position(), added.to_json())
+    return ok_with_position(desk.position(), added.to_json())
 
 
 # -- usage statistics -----------------------------------------------------------------------------------
@@ -335,4 +335,4 @@ def verify_and_record(request: Request, desk: Caller) -> Response:
     """Verify the whole ledger as `GET /v1/ledger/verify` does, and record the result in the ledger."""
     with request.app.state.in_flight.only("verify"):
         found = Verifications(desk.accountant).run()
-    return ok_with_position(desk.accountant.position(), found.to_json())
+    return ok_with_position(desk.position(), found.to_json())

@@ -150,7 +150,7 @@ class PolicyAnswer(BaseModel):
 @router.get("/v1/policies", response_model=list[PolicyAnswer], responses=documented())
 def list_policies(desk: Reader) -> Response:
     """Return the newest version of every policy; a key that is bound to policies gets those."""
-    position, bound = desk.accountant.position(), desk.key.policies
+    position, bound = desk.position(), desk.key.policies
     found = [policy for policy in desk.accountant.policies() if bound is None or policy.name in bound]
     return ok_with_position(position, [policy.to_json() for policy in found])
 
@@ -180,7 +180,7 @@ def simulate(
     desk.check_policy(name)
     desk.check_collection(collection)
     chosen = mechanism_asked(desk, None if mechanism is None else MechanismAsked.read(mechanism), collection)
-    position, found = desk.accountant.position(), desk.accountant.policy(name)
+    position, found = desk.position(), desk.accountant.policy(name)
     begun = desk.accountant.now() if start is None else _in_range(start)
     asked = {"policy": found.to_json(), "every": every, "reports": reports, "start": begun.isoformat()}
     return ok_with_position(position, request.app.state.workers.ask("simulate", {**chosen, **asked}))
@@ -194,7 +194,7 @@ def simulate(
 def policy(name: str, desk: Reader) -> Response:
     """Return the newest version of a policy."""
     desk.check_policy(name)
-    position = desk.accountant.position()
+    position = desk.position()
     return ok_with_position(position, desk.accountant.policy(name).to_json())
 
 
@@ -216,7 +216,7 @@ def set_policy(name: str, asked: PolicyAsked, desk: Caller) -> Response:
         plan=plan,
         shares=asked.parts(),
     )
-    return ok_with_position(desk.accountant.position(), stored.to_json())
+    return ok_with_position(desk.position(), stored.to_json())
 
 
 def _in_range(start: datetime) -> datetime:
@@ -273,7 +273,7 @@ def proposals(
 
     `state` is `open`, `approved` (not yet set), `withdrawn`, or `past`: the policy has changed since.
     """
-    position, approvals = desk.accountant.position(), request.app.state.approvals
+    position, approvals = desk.position(), request.app.state.approvals
     policies = {policy.name: policy for policy in desk.accountant.policies()}
     found = approvals.all()[-most:]
     times = {record.number: record.at for record in desk.accountant.records(found[0].number)} if found else {}
@@ -295,7 +295,7 @@ def propose(asked: ProposalAsked, request: Request, desk: Caller) -> Response:
         shares=asked.parts(),
     )
     policies = {policy.name: policy for policy in desk.accountant.policies()}
-    return ok_with_position(desk.accountant.position(), _row(desk, policies, proposal))
+    return ok_with_position(desk.position(), _row(desk, policies, proposal))
 
 
 @proposals_router.post("/v1/proposals/{number}/approve", response_model=Row, responses=_CONFLICTS)
@@ -304,7 +304,7 @@ def approve(number: Number, request: Request, desk: Caller) -> Response:
     _check(request, desk, number)
     proposal = _mine(request, desk).approve(number)
     policies = {policy.name: policy for policy in desk.accountant.policies()}
-    return ok_with_position(desk.accountant.position(), _row(desk, policies, proposal))
+    return ok_with_position(desk.position(), _row(desk, policies, proposal))
 
 
 @proposals_router.post("/v1/proposals/{number}/withdraw", response_model=Row, responses=_CONFLICTS)
@@ -313,7 +313,7 @@ def withdraw(number: Number, request: Request, desk: Caller) -> Response:
     _check(request, desk, number)
     proposal = _mine(request, desk).withdraw(number)
     policies = {policy.name: policy for policy in desk.accountant.policies()}
-    return ok_with_position(desk.accountant.position(), _row(desk, policies, proposal))
+    return ok_with_position(desk.position(), _row(desk, policies, proposal))
 
 
 @proposals_router.post(
@@ -325,14 +325,14 @@ def set_approved(number: Number, request: Request, desk: Caller) -> Response:
     """Set the policy of an approved proposal."""
     _check(request, desk, number)
     policy = _mine(request, desk).apply(number)
-    return ok_with_position(desk.accountant.position(), policy.to_json())
+    return ok_with_position(desk.position(), policy.to_json())
 
 
 @proposals_router.put("/v1/approvals", response_model=DemandAnswer, responses=documented("approval-conflict"))
 def demand(asked: DemandAsked, request: Request, desk: Caller) -> Response:
     """Require approval by a second key for every relaxation of a policy, from now on."""
     _mine(request, desk).demand(asked.demanded)
-    return ok_with_position(desk.accountant.position(), {"demanded": asked.demanded})
+    return ok_with_position(desk.position(), {"demanded": asked.demanded})
 
 
 def _mine(request: Request, desk: AuthContext) -> Approvals:
@@ -342,11 +342,18 @@ def _mine(request: Request, desk: AuthContext) -> Approvals:
 
 
 def _check(request: Request, desk: AuthContext, number: int) -> None:
-    """Refuse a proposal for a policy that the caller's key is not bound to."""
-    found = next((each for each in request.app.state.approvals.all() if each.number == number), None)
-    if found is None:
-        raise UnknownName("proposal", str(number), None)
-    desk.check_policy(found.policy)
+    """Refuse a proposal that does not exist, or for a policy that the caller's key is not bound to.
+
+    For a bound key both have one error.
+    """
+    bound = desk.key.policies
+    if not any(each.number == number and (bound is None or each.policy in bound) for each in _all(request)):
+        raise UnknownName("proposal", str(number), None) if bound is None else desk.none_of_those("proposal")
+
+
+def _all(request: Request) -> list[Proposal]:
+    found: list[Proposal] = request.app.state.approvals.all()
+    return found
 
 
 def _row(desk: AuthContext, policies: Mapping[str, Policy], proposal: Proposal) -> dict[str, Any]:
@@ -408,7 +415,7 @@ class SummaryAnswer(BaseModel):
 @officer_router.get("", response_model=SummaryAnswer, responses=documented())
 def summary(request: Request, desk: Caller) -> Response:
     """Return the number of open proposals, policies, active API keys and erased users."""
-    state, position, now = request.app.state, desk.accountant.position(), desk.accountant.now()
+    state, position, now = request.app.state, desk.position(), desk.accountant.now()
     counts = {
         "proposals": len(state.approvals.pending()),
         "policies": len(desk.accountant.policies()),
@@ -421,14 +428,14 @@ def summary(request: Request, desk: Caller) -> Response:
 @officer_router.get("/policies", response_model=OfficerAnswer, responses=documented())
 def policies(desk: Caller) -> Response:
     """Return every version of every policy, with its terms, time and API key, and if it relaxes the one before."""
-    position = desk.accountant.position()
+    position = desk.position()
     return ok_with_position(position, {"rows": desk.accountant.ledger.overview().policies()})
 
 
 @officer_router.get("/keys", response_model=OfficerAnswer, responses=documented())
 def keys(request: Request, desk: Caller) -> Response:
     """Return every API key that ever existed, with its scopes, bindings and state. Secrets are not stored."""
-    position, now = desk.accountant.position(), desk.accountant.now()
+    position, now = desk.position(), desk.accountant.now()
     return ok_with_position(position, {"rows": [key.to_json(now) for key in request.app.state.keys.all()][::-1]})
 
 
@@ -438,7 +445,7 @@ def records(
     most: Annotated[int, Query(ge=1, le=MOST_RECORDS, description="How many at most.")] = 200,
 ) -> Response:
     """Return the administrative records: API keys, invitations, approvals, verifications; with time and author."""
-    position = desk.accountant.position()
+    position = desk.position()
     found = desk.accountant.records(max(1, desk.accountant.newest_record - most + 1))[-most:]
     return ok_with_position(position, {"rows": [_without_hash(record.to_json()) for record in found[::-1]]})
 

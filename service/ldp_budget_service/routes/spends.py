@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Request
@@ -21,8 +23,9 @@ from ldp_budget._validation import shown
 from ldp_budget.accounting.batch import FAILED, Spend, SpendResult
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.accounting.reservations import MOST_SECONDS
-from ldp_budget.api.schemas import MOST_BYTES, MOST_LINES, POSITION, receipt_form
-from ldp_budget.ledger.models import SPENT
+from ldp_budget.api.schemas import MOST_BYTES, MOST_LINES, receipt_form
+from ldp_budget.errors import ReservationConflict
+from ldp_budget.ledger.models import COMMITTED, SPENT, VOIDED
 
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
@@ -32,6 +35,7 @@ from ..responses import (
     MEDIA_TYPE,
     ReceiptAnswer,
     Row,
+    at_position,
     ok_with_position,
     receipt_response,
 )
@@ -60,11 +64,16 @@ async def spend(asked: SpendAsked, request: Request, desk: Caller, key: KeyHeade
     charge = asked.charge(desk) if asked.at_hand(desk) else await run_in_threadpool(asked.charge, desk)
     with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
         receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked))
-    return receipt_response(receipt)
+    return receipt_response(desk, receipt)
 
 
 def _quoted(desk: AuthContext, asked: SpendAsked) -> Response:
-    position = desk.accountant.position(asked.user)
+    if desk.bound:
+        why = (
+            "a dry run tells what a user has left after the charges of others, so it needs an API key without bounds"
+        )
+        raise ServiceError("forbidden", f"{why}. Leave out dry_run: a charge that does not fit is refused.")
+    position = desk.position(asked.user)
     quoted = desk.accountant.quote(
         asked.user, asked.charge(desk), reports=asked.reports, label=asked.label, policy=asked.policy
     )
@@ -209,7 +218,9 @@ def _charge_batch(desk: AuthContext, lines: list[tuple[int, bytes]], key: str) -
     reader = _Lines(desk, False)
     results = desk.accountant.spend_batch([reader.read(text) for _, text in lines], key=key)
     request_context.count(result for result in results if result.error is None)
-    return _ndjson(desk, [_result_line(number, result) for (number, _), result in zip(lines, results, strict=True)])
+    return _ndjson(
+        desk, [_result_line(desk, number, result) for (number, _), result in zip(lines, results, strict=True)]
+    )
 
 
 def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Response:
@@ -217,9 +228,9 @@ def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Re
     outcomes = desk.accountant.spend_each([reader.read(text) for _, text in lines])
     request_context.count(outcome for outcome in outcomes if isinstance(outcome, Receipt))
     rows = [
-        as_json({"line": number, **receipt_form(outcome)}) + "\n"
+        as_json({"line": number, **receipt_form(desk.shown(outcome))}) + "\n"
         if isinstance(outcome, Receipt)
-        else _failed(number, outcome)
+        else _failed(desk, number, outcome)
         for (number, _), outcome in zip(lines, outcomes, strict=True)
     ]
     return _ndjson(desk, rows)
@@ -227,29 +238,24 @@ def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Re
 
 def _ndjson(desk: AuthContext, lines: list[str]) -> Response:
     """Return the results of a batch. The position is read after its charges, so a read at `min_position` has them."""
-    return Response("".join(lines), headers={POSITION: desk.accountant.position()}, media_type=MEDIA_TYPE)
+    return Response("".join(lines), headers=at_position(desk.position()), media_type=MEDIA_TYPE)
 
 
-def _result_line(number: int, result: SpendResult) -> str:
+def _result_line(desk: AuthContext, number: int, result: SpendResult) -> str:
     if result.status == SPENT:
         return f'{{"line":{number},"status":"spent","repeated":{"true" if result.repeated else "false"}}}\n'
     if result.error is not None:
-        return _failed(number, result.error)
-    row = {
-        "line": number,
-        "status": result.status,
-        "repeated": result.repeated,
-        "binding": result.binding,
-        "affordable_reports": result.affordable_reports,
-        **({"why": result.why} if result.why else {}),
-        **({} if result.receipt is None else {"limits": result.receipt.to_json()["limits"]}),
-    }
-    return as_json(row) + "\n"
+        return _failed(desk, number, result.error)
+    row = {"line": number, "status": result.status, "repeated": result.repeated, "binding": result.binding}
+    if not desk.bound:
+        row["affordable_reports"] = result.affordable_reports
+        row |= {} if result.receipt is None else {"limits": result.receipt.to_json()["limits"]}
+    return as_json(row | ({"why": result.why} if result.why else {})) + "\n"
 
 
-def _failed(number: int, error: LdpBudgetError) -> str:
+def _failed(desk: AuthContext, number: int, error: LdpBudgetError) -> str:
     """Return the problem of a line."""
-    return as_json({"line": number, "status": FAILED, "problem": problem_of(error)}) + "\n"
+    return as_json({"line": number, "status": FAILED, "problem": problem_of(desk.error(error))}) + "\n"
 
 
 # -- reservations ---------------------------------------------------------------------------------------
@@ -257,6 +263,14 @@ def _failed(number: int, error: LdpBudgetError) -> str:
 reservations_router = router_of(tags=["spending"])
 
 MOST_ROWS = 1000
+
+
+def open_reservations(desk: AuthContext, user: str | None, most: int | None) -> list[Row]:
+    """Return the newest of the open reservations that the caller may see: `most`, however many others there are."""
+    if not desk.bound:
+        return desk.accountant.open_reservations(most, user=user)
+    rows = filter(desk.sees, desk.accountant.open_reservations(None, user=user))
+    return [dict(desk.row(row)) for row in islice(rows, most)]
 
 
 class ReservationAsked(ChargeAsked):
@@ -279,7 +293,7 @@ def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHea
     charge, key = asked.charge(desk), required(key)
     with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
         receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked))
-    return receipt_response(receipt)
+    return receipt_response(desk, receipt)
 
 
 @reservations_router.get("/v1/reservations", response_model=list[Row], responses=documented())
@@ -289,10 +303,7 @@ def list_reservations(
     most: Annotated[int, Query(ge=1, le=MOST_ROWS, description="How many, the newest first.")] = 20,
 ) -> Response:
     """Return the reservations that can still be committed or voided, newest first."""
-    position = desk.accountant.position(user)
-    return ok_with_position(
-        position, [row for row in desk.accountant.open_reservations(most, user=user) if desk.sees(row)]
-    )
+    return ok_with_position(desk.position(user), open_reservations(desk, user, most))
 
 
 @reservations_router.post(
@@ -302,8 +313,7 @@ def list_reservations(
 )
 def commit(receipt: str, desk: Caller) -> Response:
     """Keep the charge of a reservation. An expired reservation is reported as expired and also stays charged."""
-    desk.check_reservation(receipt)
-    return receipt_response(desk.accountant.commit(receipt))
+    return _ended(desk, receipt, desk.accountant.commit, COMMITTED)
 
 
 @reservations_router.post(
@@ -313,5 +323,12 @@ def commit(receipt: str, desk: Caller) -> Response:
 )
 def void(receipt: str, desk: Caller) -> Response:
     """Give back the charge of a reservation, while that is possible."""
-    desk.check_reservation(receipt)
-    return receipt_response(desk.accountant.void(receipt))
+    return _ended(desk, receipt, desk.accountant.void, VOIDED)
+
+
+def _ended(desk: AuthContext, receipt: str, end: Callable[[str], Receipt], how: str) -> Response:
+    """End a reservation. An error names the receipt as the caller sent it: a bound key has a hidden one."""
+    try:
+        return receipt_response(desk, end(desk.reservation(receipt)))
+    except ReservationConflict as error:
+        raise ReservationConflict(receipt, error.state, how) from None

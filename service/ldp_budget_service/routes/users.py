@@ -9,9 +9,7 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from fastapi.responses import Response
@@ -24,10 +22,10 @@ from ldp_budget.api import schemas
 from ldp_budget.api.schemas import MOST_ENTRIES, balance_row
 
 from ..auth import Caller, Reader, router_of
-from ..error_codes import ServiceError
 from ..problems import documented
 from ..responses import DOCUMENTED, FIRST, MOST, Row, history_response, ok_with_position, streamed
 from ..schemas import Asked, Switch, Whole
+from .spends import open_reservations
 
 router = router_of(tags=["users"])
 
@@ -65,8 +63,7 @@ def balance(
     The exact composed loss of all charges is expensive to compute. `POST /v1/users:balance` returns the data that a
     client needs to compute it.
     """
-    desk.check_policy(policy)
-    position = desk.accountant.position(user)
+    position = desk.position(user)
     return ok_with_position(position, desk.accountant.balance(user, policy).to_row())
 
 
@@ -80,7 +77,7 @@ def history(
     """Return the user's part of the journal, oldest first. The `state` of a reservation says how it ended.
 
     If there is more, the header `Next-Entry` has the `first` of the next part. A key that is bound to policies or
-    collections sees only the charges under those.
+    collections sees only the charges under those, with numbers of their own.
     """
     return history_response(desk, user, first, most)
 
@@ -95,8 +92,7 @@ def remaining(user: str, desk: Reader, policy: PolicyQuery = DEFAULT) -> Respons
 
     The limits are those of the policy's current version.
     """
-    desk.check_policy(policy)
-    position = desk.accountant.position(user)
+    position = desk.position(user)
     return ok_with_position(position, [each.to_json() for each in desk.accountant.remaining_over_time(user, policy)])
 
 
@@ -115,7 +111,7 @@ def erase(
     except UnknownName as error:
         hint = "Nothing was erased. To block the name all the same, add ?unknown=true."
         raise UnknownName(error.kind, error.name, None, hint) from None
-    return ok_with_position(desk.accountant.position(user), {"user": canonical_text(user), "erased": erased})
+    return ok_with_position(desk.position(user), {"user": canonical_text(user), "erased": erased})
 
 
 # -- many users -----------------------------------------------------------------------------------------
@@ -137,21 +133,12 @@ class BalancesAsked(Asked):
 
 @balances_router.post("/v1/balances", response_class=Response, responses=documented("unknown-name") | DOCUMENTED)
 def balances(asked: BalancesAsked, desk: Reader) -> Response:
-    """Return the balances of many users in the given order, one line each, without the odometer.
-
-    A key that is bound to policies must name the users.
-    """
-    desk.check_policy(asked.policy)
-    if asked.all and desk.bound:
-        raise ServiceError(
-            "forbidden",
-            "this API key is bound to some policies, and the balances of all users concern others as well",
-        )
+    """Return the balances of many users in the given order, one line each, without the odometer."""
     if (asked.users is None) is not asked.all:
         if asked.all:
             raise InvalidParameter("users", "left out if all is true", "a list")
         raise InvalidParameter("users", "a list of users, or all must be true")
-    position = desk.accountant.position()
+    position = desk.position()
     rows = (balance_row(balance) for balance in desk.accountant.balances(asked.users, asked.policy))
     return streamed(position, rows)
 
@@ -209,14 +196,10 @@ class KnownErased(BaseModel):
 
 @lookups_router.post("/v1/users:balance", response_model=BalanceAnswer, responses=documented("unknown-name"))
 def named_balance(asked: LimitsAsked, desk: Reader) -> Response:
-    """Return the user's spent and remaining amounts under each limit, and the charges, without the odometer.
-
-    A key that is bound to policies does not get the charges, because they include charges under other policies.
-    """
-    desk.check_policy(asked.policy)
-    position = desk.accountant.position(asked.user)
+    """Return the user's spent and remaining amounts under each limit, and the charges, without the odometer."""
+    position = desk.position(asked.user)
     found = desk.accountant.balance(asked.user, asked.policy)
-    return ok_with_position(position, schemas.balance_form(replace(found, charges=()) if desk.bound else found))
+    return ok_with_position(position, schemas.balance_form(found))
 
 
 @lookups_router.post("/v1/users:remaining", response_model=list[Row], responses=documented("unknown-name"))
@@ -225,8 +208,7 @@ def named_remaining(asked: LimitsAsked, desk: Reader) -> Response:
 
     The limits are those of the policy's current version.
     """
-    desk.check_policy(asked.policy)
-    position = desk.accountant.position(asked.user)
+    position = desk.position(asked.user)
     found = desk.accountant.remaining_over_time(asked.user, asked.policy)
     return ok_with_position(position, [schemas.remaining_form(each) for each in found])
 
@@ -243,23 +225,20 @@ def named_history(asked: HistoryAsked, desk: Reader) -> Response:
 @lookups_router.post("/v1/users:reservations", response_model=list[Row], responses=documented())
 def reservations(asked: OpenAsked, desk: Reader) -> Response:
     """Return the reservations that can still be committed or voided, newest first."""
-    position = desk.accountant.position(asked.user)
-    rows: Any = (row for row in desk.accountant.open_reservations(None, user=asked.user) if desk.sees(row))
-    return ok_with_position(position, list(itertools.islice(rows, asked.most)))
+    return ok_with_position(desk.position(asked.user), open_reservations(desk, asked.user, asked.most))
 
 
 @lookups_router.post("/v1/users:reservation", response_model=Row, responses=documented("unknown-name"))
 def reservation(asked: ReceiptAsked, desk: Reader) -> Response:
     """Return a reservation with its `state`."""
-    desk.check_reservation(asked.receipt)
-    position = desk.accountant.position()
-    return ok_with_position(position, desk.accountant.reservation(asked.receipt))
+    position = desk.position()
+    return ok_with_position(position, desk.row(desk.accountant.reservation(desk.reservation(asked.receipt))))
 
 
 @lookups_router.post("/v1/users:erased", response_model=KnownErased, responses=documented())
 def is_erased(asked: UserAsked, desk: Reader) -> Response:
     """Return true if the user was erased."""
-    position = desk.accountant.position(asked.user)
+    position = desk.position(asked.user)
     return ok_with_position(position, {"erased": desk.accountant.is_erased(asked.user)})
 
 
@@ -270,4 +249,4 @@ def named_erase(asked: EraseAsked, desk: Caller) -> Response:
     The user gets no fresh budget.
     """
     erased = desk.accountant.erase(asked.user, unknown=asked.unknown)
-    return ok_with_position(desk.accountant.position(asked.user), {"user": asked.user, "erased": erased})
+    return ok_with_position(desk.position(asked.user), {"user": asked.user, "erased": erased})

@@ -294,18 +294,6 @@ def test_bound_key_sees_only_its_own_rows(site: Site, binding: str) -> None:
             assert {row.get(binding, row.get("name")) for row in rows} <= {others}, route
 
 
-def test_bound_key_balance_shows_no_charges_of_others(site: Site) -> None:
-    """A key bound to one policy read from `/v1/users:balance` how often the user was charged under every policy."""
-    site.accountant.spend("zoe", mechanism("oue")(epsilon="1", domain_size=3))
-    asked = {"user": "zoe", "policy": "other"}
-    for secret, charges in (("admin", 1), ("admin-policy-other", 0)):
-        bearer = {"Authorization": f"Bearer {site.secrets[secret]}"}
-        told = site.client.post("/v1/users:balance", headers=bearer, json=asked).json()
-        assert len(told["units"]["charges"]) == charges
-    every_user = site.client.post("/v1/balances", headers=bearer, json={"all": True, "policy": "other"})
-    assert every_user.status_code == 403
-
-
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_history_of_an_erased_user_is_gone_and_hides_the_erasure_from_a_bound_key(site: Site, method: str) -> None:
     site.accountant.erase("quinn", unknown=True)
