@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json
@@ -389,21 +389,26 @@ class Batch:
         return results
 
     def _bound(self, identity: tuple[bytes, bytes], *, bind: bool, lines: int) -> BatchRunRecord | None:
-        """Return the record of the batch if it was bound before; otherwise bind it if `bind` says so."""
+        """Return the record of the batch if it was bound before; otherwise bind it if `bind` says so.
+
+        A record is read in a transaction, so that it is as durable as a charge. A snapshot tells only that there may
+        be no record: a single part looks again in its own transaction.
+        """
         key, digest = identity
         partition = self._ledger.partition_of(key)
 
         def work(transaction: Transaction) -> BatchRunRecord | None:
             stored = transaction.numbered(BatchRunRecord, key)
-            if stored is None:
+            if stored is None and bind:
                 transaction.go_by_the_clock()  # otherwise a batch that cannot be charged would be bound
                 transaction.add_numbered(BatchRunRecord(0, key, digest, BOUND, 0, str(lines)))
             return stored
 
-        if bind:
-            return self._ledger.run(work, partition)
-        with self._ledger.reading(partition) as reading:
-            return reading.numbered(BatchRunRecord, key)
+        if not bind:
+            with self._ledger.reading(partition) as reading:
+                if reading.numbered(BatchRunRecord, key) is None:
+                    return None
+        return self._ledger.run(work, partition)
 
     def _parts(
         self, lines: Lines, identity: tuple[bytes, bytes] | None, partitions: int
@@ -440,14 +445,18 @@ class Batch:
         """Charge a batch that was bound before the ledger was moved, in the parts of that time."""
         results = lines.results()
         for part, places in self._parts(lines, identity, stored.partitions):
-            with self._ledger.reading(self._ledger.partition_of(part.key_hash)) as reading:
-                record = reading.numbered(BatchRunRecord, part.key_hash)
+            key = part.key_hash
+            record = self._ledger.run(partial(_record_of, key=key), self._ledger.partition_of(key))
             if record is not None:
                 found = read_results(record, len(places))
             else:
-                found = self._charge_once(part.lines, (), self._ledger.key.plain(part.key_hash).hex())
+                found = self._charge_once(part.lines, (), self._ledger.key.plain(key).hex())
             _put(results, places, found)
         return results
+
+
+def _record_of(transaction: Transaction, key: bytes) -> BatchRunRecord | None:
+    return transaction.numbered(BatchRunRecord, key)
 
 
 def _put(results: list[SpendResult], places: Sequence[int], found: Sequence[SpendResult]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ldp_budget import Accountant, LedgerError
+from ldp_budget.accounting.batch import Spend
 from ledger_contract import check, coin, spent
 from postgres_faults import NOTHING, In, ask, signal_backends, wait_for_sessions, with_port
 from postgres_places import new_ledger
@@ -65,6 +66,40 @@ def test_commit_that_no_standby_has_is_not_acknowledged(server: Server) -> None:
             accountant.spend("alice", coin(1))
     with Accountant(f"{address}&ha=none") as accountant:
         assert spent(accountant, "alice") == {"lifetime": 4}
+        check(accountant)
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+@pytest.mark.parametrize("verb", ["batch of one", "batch", "run"])
+def test_repeat_of_a_batch_that_no_standby_has_is_not_acknowledged(
+    server: Server, verb: str, partitions: int
+) -> None:
+    address = f"{server.create_database()}?partitions={partitions}"
+    with Accountant(f"{address}&ha=none") as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+    wait_for_nobody(server, "gone")
+    users = ["alice"] if verb == "batch of one" else ["alice", *(f"user {number}" for number in range(9))]
+
+    def attempt(accountant: Accountant) -> object:
+        if verb == "run":
+            return accountant.spend_many(users, coin(1), key="k")
+        return accountant.spend_batch([Spend(user, coin(1)) for user in users], key="k")
+
+    with Accountant(f"{address}&ha=quorum") as accountant:
+        for _ in range(3):
+            asked = In(lambda: attempt(accountant))
+            cancelled = 0
+            while asked.runs():
+                cancelled += signal_backends(address, "pg_cancel_backend", "wait_event = 'SyncRep'")
+                time.sleep(0.02)
+            error = asked.result()
+            assert isinstance(error, LedgerError)
+            assert error.unknown
+            assert cancelled
+        wait_for_nobody(server, "")
+    with Accountant(f"{address}&ha=none") as accountant:
+        attempt(accountant)
+        assert {spent(accountant, user)["lifetime"] for user in users} == {1}
         check(accountant)
 
 

@@ -102,6 +102,8 @@ class SqliteRows:
     def __init__(self, connection: sqlite3.Connection, known_end: tuple[PartitionHead, bytes] | None = None) -> None:
         self.known_end = known_end
         """The partition head and the MAC of its counters, if known without a query."""
+        self.has_written = False
+        """True once the partition has a new head: every change of a ledger gives it one."""
         self._connection = connection
         self._execute = connection.execute
         self._execute_many = connection.executemany
@@ -119,6 +121,7 @@ class SqliteRows:
         return PartitionHead(entries or 0, at, chain_hash or EMPTY_CHAIN, *counters), row_mac
 
     def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
+        self.has_written = True
         # The journal's last row has the number, the time and the chain hash: most spends write one page less.
         if row_mac is None:
             self.known_end = end, self.end()[1]

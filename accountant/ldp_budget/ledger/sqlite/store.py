@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
+from ..._files import sync_file
 from ...errors import LedgerError
 from .. import keyfile
 from . import connection as connections
@@ -98,6 +99,8 @@ class SqliteStore:
         # The partition head after a commit. It is valid while the writer's PRAGMA data_version is unchanged, as
         # commits of all other connections change that.
         self._known_end: tuple[int, tuple[PartitionHead, bytes] | None] = (0, None)
+        # The data_version of the writer at which everything that it reads is on the disk.
+        self._synced = 0
         self._readers: list[sqlite3.Connection] = []
         # The connections of the active readers.
         self._reading: dict[object, sqlite3.Connection] = {}
@@ -203,18 +206,34 @@ class SqliteStore:
             version = connection.execute("PRAGMA data_version").fetchone()[0]
             # After an interrupted transaction, the head must be read again.
             known, self._known_end = self._known_end, (0, None)
+            synced, self._synced = self._synced, 0
             rows = SqliteRows(connection, known[1] if known[0] == version else None)
             result = work({0: rows})
             committing = True
             connection.execute("COMMIT")
+            # A commit that writes makes the whole WAL durable. One that writes nothing returns what other processes
+            # wrote: they may have ended before they made it durable.
+            if not rows.has_written and synced != version:
+                self._sync_log()
         except BaseException as error:
             raise self._taken_back(connection, error, committing)  # noqa: B904 - it has its cause
-        self._known_end = version, rows.known_end
+        self._known_end, self._synced = (version, rows.known_end), version
         if place is not None:
             if rows.known_end is not None:
                 place.acknowledge(rows.known_end[0].entries, rows.known_end[0].chain_hash)
             self._look_after(place, connection)
         return result
+
+    def _sync_log(self) -> None:
+        """Make durable what other processes have committed. Raises `LedgerError`."""
+        if self._place is None:
+            return
+        try:
+            with suppress(FileNotFoundError):  # everything is in the database, which the checkpoint made durable
+                sync_file(connections.companion(Path(self.name), connections.LOG))
+        except OSError as error:
+            why = f"its log cannot be made durable: {error.strerror}"
+            raise LedgerError(self.name, why, unknown=True, hint="Repeat the request with the same key.") from error
 
     def _look_after(self, place: DatabaseFile, connection: sqlite3.Connection) -> None:
         """Check that a commit will last, before it is acknowledged. WAL maintenance that fails is retried later."""
@@ -373,7 +392,7 @@ class SqliteStore:
         if self._closed:
             raise LedgerError(self.name, "this accountant is closed", hint="Open a new one.")
         if self._writer is None:
-            self._writer, self._known_end = self._new_writer(), (0, None)
+            self._writer, self._known_end, self._synced = self._new_writer(), (0, None), 0
         return self._writer
 
     def _new_writer(self) -> sqlite3.Connection:
