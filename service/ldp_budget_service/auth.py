@@ -10,11 +10,13 @@ A respondent comes with an invitation. Respondents may send the report of the in
 from __future__ import annotations
 
 import ipaddress
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -25,16 +27,17 @@ from ldp_budget.accounting.api_keys import ACTIVE, EXPIRED, PENDING
 
 from . import request_context
 from .consistency import MinPosition, check
-from .error_codes import ServiceError
+from .error_codes import STATUSES, ServiceError
 from .json_bodies import StrictRequest
 from .visibility import refusal_in_words, revealed, unnumbered, without_number, without_sums
 
 if TYPE_CHECKING:
     from fastapi import Request
+    from starlette.types import Message, Receive
 
     from ldp_budget import Accountant, Collection
     from ldp_budget.accounting.api_keys import ApiKey, ApiKeys
-    from ldp_budget.accounting.invitations import Invitation
+    from ldp_budget.accounting.invitations import Invitation, Invitations
     from ldp_budget.accounting.receipts import Receipt
 
     from .report_store import CachedCollection, Collections
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
 CALLER = "(invitation)"
 """Name of a caller with an invitation in the log. An API key cannot have this name."""
+_ENDED = "this API key or invitation ended while the request was in progress. The rest of the request was not done."
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,17 @@ class Respondent:
     accountant: Accountant
     invitation: Invitation
     held: Collections
+    invitations: Invitations = field(repr=False)
+    token: str = field(repr=False)
+
+    def check_valid(self) -> None:
+        """Refuse an invitation that is no longer valid, for work that continues after authentication."""
+        if self.invitations.find(self.token) is None:
+            raise ServiceError("unauthorized", _ENDED, {"WWW-Authenticate": "Bearer"})
+
+    def needs_ledger(self) -> bool:
+        """True if `check_valid` has to read the ledger."""
+        return not self.invitations.is_fresh()
 
     @property
     def user(self) -> str:
@@ -105,7 +120,7 @@ def find(request: Request, token: str) -> Respondent | None:
         return None
     request_context.current_request().caller = CALLER
     state.respondents.check((found.user, found.key))
-    return Respondent(state.accountant, found, state.collections)
+    return Respondent(state.accountant, found, state.collections, state.invitations, token)
 
 
 # -- access table ---------------------------------------------------------------------------------------
@@ -279,11 +294,13 @@ class AuthContext:
         """True if the caller's key is bound to some policies or collections."""
         return self.key.policies is not None or self.key.collections is not None
 
-    def check_key(self) -> None:
+    def check_valid(self) -> None:
         """Refuse a key that is no longer valid, for work that continues after authentication."""
-        found = self.keys.find(self.token)
-        if found is None or found.number != self.key.number:
-            raise ServiceError("unauthorized", "this API key is no longer valid")
+        check_valid(self.keys, self.key, self.token)
+
+    def needs_ledger(self) -> bool:
+        """True if `check_valid` has to read the ledger."""
+        return not self.keys.is_fresh()
 
     def position(self, user: str | None = None) -> str | None:
         """Return the journal's position; None for a bound key, which must not learn how long the journal is."""
@@ -333,6 +350,13 @@ class AuthContext:
         )
 
 
+def check_valid(keys: ApiKeys, key: ApiKey, token: str) -> None:
+    """Refuse a key that is no longer valid. Raises `ServiceError`."""
+    found = keys.find(token)
+    if found is None or found.number != key.number:
+        raise ServiceError("unauthorized", _ENDED, {"WWW-Authenticate": "Bearer"})
+
+
 _API = "/v1/"
 """Prefix of the operations whose query parameters are checked; links to pages may have others."""
 
@@ -358,9 +382,37 @@ class Guarded(APIRoute):
             await _admit(request, access)
             if checked and request.scope["query_string"]:
                 _check_query(request, known)
-            return await handler(StrictRequest(request.scope, request.receive))
+            return await handler(StrictRequest(request.scope, _checked_at_the_end(request)))
 
         return guarded
+
+
+_AT_ONCE_SECONDS = 0.05
+"""A body that has arrived within this time of the first check needs no second one."""
+
+
+def _checked_at_the_end(request: Request) -> Receive:
+    """Return `receive` with a check of the key or invitation when the end of the body has arrived.
+
+    So a body that was begun before its key was revoked is not processed afterwards.
+    """
+    receive, begun = request.receive, time.monotonic()
+
+    async def checked() -> Message:
+        message = await receive()
+        caller: AuthContext | Respondent | None = getattr(request.state, "caller", None)
+        ends = message["type"] == "http.request" and not message.get("more_body", False)
+        if ends and caller is not None and time.monotonic() - begun > _AT_ONCE_SECONDS:
+            try:
+                if caller.needs_ledger():
+                    await run_in_threadpool(caller.check_valid)
+                else:
+                    caller.check_valid()
+            except ServiceError as error:  # the framework reports any other error in a body as a malformed one
+                raise HTTPException(STATUSES[error.code], str(error), error.headers) from None
+        return message
+
+    return checked
 
 
 def _query_names(dependant: Any) -> Iterator[str]:
@@ -424,7 +476,10 @@ def _desk(request: Request, access: Access, token: str) -> AuthContext:
                 f"this API key is bound to the {what} {', '.join(bound)}, and this request concerns others as well"
             )
     state.rates.check(key.name)
-    return AuthContext(state.accountant.acting_for(key.caller), key, state.collections, state.keys, token)
+    valid = partial(check_valid, state.keys, key, token)
+    return AuthContext(
+        state.accountant.acting_for(key.caller, check=valid), key, state.collections, state.keys, token
+    )
 
 
 def is_local(request: Request) -> bool:

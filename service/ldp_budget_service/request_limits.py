@@ -15,10 +15,13 @@ import math
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import anyio
 from starlette.exceptions import HTTPException
 
 from . import request_context
@@ -107,17 +110,49 @@ def too_many(wait: float) -> ServiceError:
 RETRY = {"Retry-After": "1"}
 ALIVE = "/livez"
 """Path that is served under any load. A supervisor restarts a process that does not respond there."""
+MOST_BATCH_BYTES = 128 << 20
+"""Maximum bytes of all batches in progress, as sent. Their lines take a few times as much."""
 _IPV6_NETWORK = 64
 
 _log = logging.getLogger("ldp_budget_service")
 
 
 class Load:
-    """Number of requests in flight, and the shutdown flag."""
+    """Number of requests in flight, the bytes of their batches, and the shutdown flag."""
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.batch_bytes = 0
         self.draining = False
+
+    @cached_property
+    def reading(self) -> anyio.CapacityLimiter:
+        """The turn to read a batch; first used in the event loop."""
+        return anyio.CapacityLimiter(1)
+
+    @contextmanager
+    def batch(self) -> Iterator[BatchRoom]:
+        """Give room for one batch, which is given back at the end. Used in the event loop only."""
+        room = BatchRoom(self)
+        try:
+            yield room
+        finally:
+            self.batch_bytes -= room.taken
+
+
+class BatchRoom:
+    """Memory for the body of one batch, out of that of all batches."""
+
+    def __init__(self, load: Load) -> None:
+        self._load, self.taken = load, 0
+
+    def take(self, number: int) -> None:
+        """Take a number of bytes. Raises `overloaded` if all batches together have too many."""
+        if self._load.batch_bytes + number > MOST_BATCH_BYTES:
+            why = "the batches in progress take too much memory. Nothing was charged. Try again later, with the same key."
+            raise ServiceError("overloaded", why, RETRY)
+        self._load.batch_bytes += number
+        self.taken += number
 
 
 class AdmissionMiddleware:

@@ -15,7 +15,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from .._validation import check_instance, check_path, check_switch, shown
+from .._validation import check_call, check_instance, check_path, check_switch, shown
 from ..errors import InvalidParameter, LdpBudgetError
 from ..ledger import Ledger, export
 from ..ledger.calendar import BOUND_SECONDS, check_bound
@@ -88,6 +88,7 @@ class Accountant:
     """
 
     _caller: Principal = LOCAL
+    _check: Callable[[], None] | None = None
     _is_view = False
 
     def __init__(
@@ -157,7 +158,7 @@ class Accountant:
             self._keeper.close()
             self._ledger.close()
 
-    def acting_for(self, caller: Principal) -> Accountant:
+    def acting_for(self, caller: Principal, *, check: Callable[[], None] | None = None) -> Accountant:
         """The same ledger, used by the holder of an API key.
 
         Journal entries record the number of the key. Idempotency keys are scoped to the key's name, so two holders
@@ -166,13 +167,16 @@ class Accountant:
 
         Parameters:
             caller: the holder of the key, from `ApiKey.caller`.
+            check: called before each part of a batch; raises an error to end the batch there, such as for a key that
+                was revoked meanwhile. None for no check.
 
         Raises:
-            InvalidParameter: `caller` is not a `Principal`.
+            InvalidParameter: `caller` is not a `Principal`, or `check` is not callable.
         """
         check_instance("caller", caller, Principal, "a `Principal`")
         view = copy.copy(self)
         view._caller, view._ledger, view._is_view = caller, self._ledger.acting_for(caller.number), True
+        view._check = check_call("check", check)
         return view
 
     # -- policies -----------------------------------------------------------------------------------------------
@@ -513,7 +517,7 @@ class Accountant:
         Raises:
             InvalidParameter: one of `spends` is neither a `Spend` nor an error. No user was charged.
         """
-        return batch.spend_each(self._ledger, self._caller, spends)
+        return batch.spend_each(self._ledger, self._caller, spends, self._check)
 
     def spend_batch(self, spends: Sequence[Spend | LdpBudgetError], *, key: str) -> list[SpendResult]:
         """Charge many users, each for a request of their own, under one idempotency key.
@@ -536,7 +540,7 @@ class Accountant:
             KeyConflict: the key was used for other lines. Nothing was charged.
             ClockError: the system clock is not plausible.
         """
-        return batch.spend_batch(self._ledger, self._caller, spends, key)
+        return batch.spend_batch(self._ledger, self._caller, spends, key, self._check)
 
     def reserve(
         self,

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 
-FRESH_SECONDS = 1.0
-"""Maximum age of a cached state before the ledger is queried for newer records."""
+FRESH_SECONDS = 0.5
+"""Maximum age of a cached state before the ledger is queried for newer records.
+
+A service takes about as long to charge a part of a batch, and a revoked API key must end within a second.
+"""
 _MOST_ATTEMPTS = 100
 
 

@@ -11,7 +11,7 @@ were charged. Other lines under the same key are a conflict, and cost nothing. A
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 PART = 1_000
 """Maximum number of lines that are charged in one transaction in one partition."""
+Check = Callable[[], None]
+"""A check between two parts, which raises an error to end a batch."""
 FEW = 8
 """Fewer equal lines than this are charged one by one: a set-based statement has a fixed cost."""
 
@@ -335,8 +337,15 @@ class Batch:
     """Lines under one key, or without a key, in parts. Errors call the key by its `name`, as the caller gave it."""
 
     def __init__(
-        self, ledger: Ledger, caller: Principal, key: str | None, explain: bool, name: str | None = None
+        self,
+        ledger: Ledger,
+        caller: Principal,
+        key: str | None,
+        explain: bool,
+        name: str | None = None,
+        check: Check | None = None,
     ) -> None:
+        self._check = check
         self._ledger = ledger
         self._caller = caller
         self._key = key
@@ -383,10 +392,25 @@ class Batch:
             if stored is not None and stored.partitions:
                 return self._charge_moved(lines, identity, stored)
         results = lines.results()
-        charged = self._ledger.charge(charge_parts, [part for part, _ in parts], bulk=True) if parts else []
+        charged: list[list[SpendResult]] = []
+        for some in self._cut([part for part, _ in parts]):
+            charged += self._ledger.charge(charge_parts, some, bulk=True)
         for (_, places), found in zip(parts, charged, strict=True):
             _put(results, places, found)
         return results
+
+    def _cut(self, parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+        """Yield the parts to charge together: all of them, or with a check a few, each after a check."""
+        if self._check is None:
+            yield from [parts] if parts else []
+            return
+        some: list[Part] = []
+        for place, part in enumerate(parts, 1):
+            some.append(part)
+            if place == len(parts) or sum(len(each.hashes) for each in some) >= PART:
+                self._check()
+                yield some
+                some = []
 
     def _bound(self, identity: tuple[bytes, bytes], *, bind: bool, lines: int) -> BatchRunRecord | None:
         """Return the record of the batch if it was bound before; otherwise bind it if `bind` says so.
@@ -481,11 +505,18 @@ def _digest(secret: Key, lines: Lines, common: tuple[Any, ...]) -> bytes:
 
 
 def spend_batch(
-    ledger: Ledger, caller: Principal, spends: Sequence[Spend | LdpBudgetError], key: str
+    ledger: Ledger,
+    caller: Principal,
+    spends: Sequence[Spend | LdpBudgetError],
+    key: str,
+    check: Check | None = None,
 ) -> list[SpendResult]:
-    """Charge lines under one key, or return their recorded results."""
+    """Charge lines under one key, or return their recorded results.
+
+    `check` is called before each part. Its error ends the batch; the parts before are charged, and a retry finds them.
+    """
     lines = _Templates().lines(spends)
-    return Batch(ledger, caller, check_key(key), explain=True).charge(lines)
+    return Batch(ledger, caller, check_key(key), explain=True, check=check).charge(lines)
 
 
 def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBudgetError]:
@@ -497,17 +528,22 @@ def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBu
 
 
 def spend_each(
-    ledger: Ledger, caller: Principal, spends: Sequence[Spend | LdpBudgetError]
+    ledger: Ledger, caller: Principal, spends: Sequence[Spend | LdpBudgetError], check: Check | None = None
 ) -> list[Receipt | LdpBudgetError]:
-    """Charge many users, each for a request and with an idempotency key of their own."""
+    """Charge many users, each for a request and with an idempotency key of their own.
+
+    `check` is called before each part. Its error is that of all lines from there on.
+    """
     requests = [_request_or_error(ledger, caller, spend) for spend in _checked(spends)]
     outcomes: list[Receipt | LdpBudgetError] = []
     for first in range(0, len(requests), PART):
         part = requests[first : first + PART]
         valid = [each for each in part if isinstance(each, ChargeRequest)]
         try:
+            if check is not None:
+                check()
             charged = iter(ledger.charge(engine.charge, valid) if valid else ())
-        except LedgerError as error:
+        except LdpBudgetError as error:
             if not first:
                 raise
             charged = iter([error] * len(valid))  # earlier parts were charged

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+from anyio import to_thread
 from fastapi import Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
@@ -31,6 +32,7 @@ from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
 from ..error_codes import ServiceError, as_json, problem_of
 from ..problems import documented, validation_error
+from ..request_limits import BatchRoom
 from ..responses import (
     MEDIA_TYPE,
     ReceiptAnswer,
@@ -96,6 +98,9 @@ def terms(asked: ChargeAsked) -> dict[str, Any]:
 batch_router = router_of(tags=["spending"])
 
 _MOST_TEMPLATES = 1000
+_MOST_LINE_ENDS = 2 * MOST_LINES
+MOST_LINE_BYTES = 1 << 18
+"""Maximum size of a line. The parser takes a line at once, and no other thread runs meanwhile."""
 BatchKey = Annotated[
     str | None,
     Header(
@@ -143,6 +148,8 @@ class _Lines:
     def read(self, text: bytes) -> Spend | LdpBudgetError:
         """Return the spend of a line, or its error."""
         try:
+            if len(text) > MOST_LINE_BYTES:
+                raise ServiceError("too-large", f"a line must have at most {MOST_LINE_BYTES} bytes: got {len(text)}")
             asked = from_json(text, allow_inf_nan=False)
             if not isinstance(asked, dict):
                 raise ServiceError("malformed", "each line must be a JSON object")
@@ -160,6 +167,7 @@ class _Lines:
             rest = repr(asked)
             common = self._templates.get(rest) or self._look_at(rest, asked)
         except LdpBudgetError as error:
+            error.__traceback__ = error.__context__ = error.__cause__ = None  # they hold the parsed line
             return error
         except ValueError:
             return ServiceError("malformed", "each line must be JSON in UTF-8, without a repeated member")
@@ -192,40 +200,69 @@ async def spend_batch(request: Request, desk: Caller, key: BatchKey = None) -> R
     The result of an invalid line is a problem; the other lines are charged. A batch without lines binds the end of a
     run whose batches have the keys KEY#0, KEY#1 and so on.
     """
-    lines = await _lines_of(request)
-    if key is None:
-        return await run_in_threadpool(_charge_keyed_lines, desk, lines)
-    with request.app.state.in_flight.only("batch", desk.key.name, key):
-        return await run_in_threadpool(_charge_batch, desk, lines, key)
+    with request.app.state.load.batch() as room:
+        body = await _body_of(request, room)
+        if key is None:
+            return await run_in_threadpool(_charge_keyed_lines, desk, await _read(request, desk, body, True))
+        with request.app.state.in_flight.only("batch", desk.key.name, key):
+            return await run_in_threadpool(_charge_batch, desk, await _read(request, desk, body, False), key)
 
 
-async def _lines_of(request: Request) -> list[tuple[int, bytes]]:
-    """Return the lines of the body that are not blank, each with its number."""
-    body = bytearray()
+async def _read(request: Request, desk: AuthContext, body: bytes, keyed: bool) -> list[_Read]:
+    """Read the lines of a batch in a thread. One batch is read at a time, so that other threads have their turn."""
+    return await to_thread.run_sync(_read_lines, desk, body, keyed, limiter=request.app.state.load.reading)
+
+
+class _Read(NamedTuple):
+    """A line that was read: its number, and its spend or its error."""
+
+    number: int
+    spend: Spend | LdpBudgetError
+
+
+def _read_lines(desk: AuthContext, body: bytes, keyed: bool) -> list[_Read]:
+    reader = _Lines(desk, keyed)
+    return [_Read(number, reader.read(text)) for number, text in _lines_in(body)]
+
+
+async def _body_of(request: Request, room: BatchRoom) -> bytes:
+    """Return the body of a batch, with a bounded number of bytes and of line ends, blank lines included."""
+    body, ends = bytearray(), 0
     async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
+        ends += chunk.count(b"\n")
+        if len(body) + len(chunk) > MOST_BYTES:
             raise ServiceError("too-large", f"a batch must have at most {MOST_BYTES} bytes. Send several batches.")
-    lines = [(number, line) for number, line in enumerate(bytes(body).split(b"\n"), 1) if line.strip()]
+        if ends > _MOST_LINE_ENDS:
+            raise _too_many_lines(f"more than {_MOST_LINE_ENDS}, blank lines included")
+        room.take(len(chunk))
+        body += chunk
+    return bytes(body)
+
+
+def _lines_in(body: bytes) -> list[tuple[int, bytes]]:
+    """Return the lines of a body that are not blank, each with its number; for a thread, not for the event loop."""
+    lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
     if len(lines) > MOST_LINES:
-        raise ServiceError(
-            "too-large", f"a batch must have at most {MOST_LINES} lines: got {len(lines)}. Send several batches."
-        )
+        raise _too_many_lines(str(len(lines)))
     return lines
 
 
-def _charge_batch(desk: AuthContext, lines: list[tuple[int, bytes]], key: str) -> Response:
-    reader = _Lines(desk, False)
-    results = desk.accountant.spend_batch([reader.read(text) for _, text in lines], key=key)
+def _too_many_lines(found: str) -> ServiceError:
+    return ServiceError(
+        "too-large", f"a batch must have at most {MOST_LINES} lines: got {found}. Send several batches."
+    )
+
+
+def _charge_batch(desk: AuthContext, lines: list[_Read], key: str) -> Response:
+    results = desk.accountant.spend_batch([line.spend for line in lines], key=key)
     request_context.count(result for result in results if result.error is None)
     return _ndjson(
         desk, [_result_line(desk, number, result) for (number, _), result in zip(lines, results, strict=True)]
     )
 
 
-def _charge_keyed_lines(desk: AuthContext, lines: list[tuple[int, bytes]]) -> Response:
-    reader = _Lines(desk, True)
-    outcomes = desk.accountant.spend_each([reader.read(text) for _, text in lines])
+def _charge_keyed_lines(desk: AuthContext, lines: list[_Read]) -> Response:
+    outcomes = desk.accountant.spend_each([line.spend for line in lines])
     request_context.count(outcome for outcome in outcomes if isinstance(outcome, Receipt))
     rows = [
         as_json({"line": number, **receipt_form(desk.shown(outcome))}) + "\n"

@@ -1,0 +1,99 @@
+"""Bodies of batches: their lines and bytes are bounded, and no thread but one of the pool reads them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
+from fastapi.testclient import TestClient
+
+from ldp_budget import Accountant
+from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget.api.schemas import MOST_LINES
+from ldp_budget_service import create_app, json_bodies, request_limits
+from ldp_budget_service.routes import spends
+
+LINE = json.dumps({"user": "alice", "mechanism": {"name": "rr", "epsilon": "0.1"}}).encode()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=4000"])
+        secret = ApiKeys(accountant).create("tests", ["admin"])[1]
+        with TestClient(create_app(accountant), headers={"Authorization": f"Bearer {secret}"}) as made:
+            yield made
+
+
+def sent(client: TestClient, body: bytes, key: str) -> Any:
+    return client.post("/v1/spends:batch", content=body, headers={"Idempotency-Key": key})
+
+
+@pytest.mark.parametrize("line", [b"", b" ", b"1", b"{}", b"\r"])
+def test_batch_with_too_many_line_ends_is_refused_before_it_is_split(
+    client: TestClient, line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8 MiB of blank lines blocked the event loop for a second and took 250 MB."""
+    monkeypatch.setattr(spends, "_lines_in", lambda body: pytest.fail("the body was split"))
+    answer = sent(client, (line + b"\n") * (2 * MOST_LINES + 1), "ends")
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
+
+
+def test_blank_lines_between_the_lines_are_skipped(client: TestClient) -> None:
+    answer = sent(client, b"\n\n" + LINE + b"\n \n" + LINE, "blank")
+    assert [json.loads(row)["line"] for row in answer.text.splitlines()] == [3, 5]
+
+
+def test_line_that_is_too_long_has_a_problem_and_the_others_are_charged(client: TestClient) -> None:
+    long = b'{"user": "bob", "note": "' + b"x" * spends.MOST_LINE_BYTES + b'"}'
+    rows = [json.loads(row) for row in sent(client, LINE + b"\n" + long, "long").text.splitlines()]
+    assert [row["status"] for row in rows] == ["spent", "failed"]
+    assert rows[1]["problem"]["type"] == "/problems/too-large"
+
+
+def test_batches_that_take_too_much_memory_together_are_refused(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_limits, "MOST_BATCH_BYTES", len(LINE) - 1)
+    answer = sent(client, LINE, "memory")
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems/overloaded")
+    assert int(answer.headers["Retry-After"]) >= 1
+    monkeypatch.undo()
+    assert sent(client, LINE, "memory").status_code == 200
+
+
+def test_memory_of_a_batch_is_given_back(client: TestClient) -> None:
+    for body in (LINE, b"x", b"\n" * 30_000):
+        sent(client, body, f"back {len(body)}")
+    assert client.app.state.load.batch_bytes == 0  # type: ignore[attr-defined]
+
+
+def test_error_of_a_line_does_not_keep_its_content() -> None:
+    """33 lines of 80,000 members took 400 MB: each error held the line that it was raised for."""
+
+    reader = spends._Lines(None, False)  # type: ignore[arg-type]
+    error = reader.read(b'{"user": "a", "x": [1, 2, 3]}')
+    assert error.__traceback__ is error.__context__ is error.__cause__ is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("size", [json_bodies._SMALL_BYTES, 10 * json_bodies._SMALL_BYTES])
+def test_large_body_is_parsed_outside_of_the_event_loop(
+    client: TestClient, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    parse = json_bodies.strict_json
+
+    def noted(text: str) -> Any:
+        threads.append(threading.current_thread().name)
+        return parse(text)
+
+    monkeypatch.setattr(json_bodies, "strict_json", noted)
+    body = json.dumps({"users": ["u" * 100] * (size // 100)})
+    assert client.post("/v1/balances", content=body, headers={"Content-Type": "application/json"}).status_code == 200
+    assert threads
+    assert all("worker" in name.lower() for name in threads), threads
