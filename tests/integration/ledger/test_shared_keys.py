@@ -1,14 +1,17 @@
-"""Two ledgers with one key file: neither accepts a receipt of the other."""
+"""Two ledgers with one key file: neither accepts a receipt or a row of the other."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from exchanged_rows import BOUND, TABLES, fill
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, UnknownName
+from ldp_budget.ledger.postgres import pool
 from ledger_contract import check, coin
 from postgres_faults import ask
 from postgres_places import new_ledger
@@ -47,6 +50,41 @@ def test_receipt_of_another_ledger_with_the_same_key_is_unknown_on_a_server(
     ask(addresses[0], "UPDATE meta SET value = 'x' WHERE name = 'ledger_id'")
     with pytest.raises(LedgerError, match="meta was changed"):
         Accountant(addresses[0], create=False)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_rows_of_another_ledger_with_the_same_key_do_not_verify_on_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    monkeypatch.setenv("LDP_BUDGET_KEY", str(tmp_path / "one.key"))
+    addresses = new_ledger(partitions), new_ledger(partitions)
+    for address in addresses:
+        clock = Clock()
+        with Accountant(address, clock=clock) as accountant:
+            fill(accountant, clock)
+    rows = [{table: ask(address, f"SELECT * FROM {table}") for table in TABLES} for address in addresses]
+    clock.advance(hours=2)
+    for tables in (TABLES, *((table,) for table in (*BOUND, "checkpoints"))):
+        if all(sorted(map(repr, rows[0][table])) == sorted(map(repr, rows[1][table])) for table in tables):
+            continue
+        put(addresses[1], rows[0], tables)
+        try:
+            with Accountant(addresses[1], create=False, clock=clock) as accountant:
+                assert not accountant.verify().ok, tables
+        except LedgerError:
+            pass  # it is refused already when it is opened, or its checkpoint is
+        put(addresses[1], rows[1], tables)
+    with Accountant(addresses[1], create=False, clock=clock) as accountant:
+        check(accountant)
+
+
+def put(address: str, rows: dict[str, list[tuple[object, ...]]], tables: tuple[str, ...]) -> None:
+    """Replace all rows of some tables."""
+    with psycopg.connect(pool.read(address).connect) as connection, connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"DELETE FROM {table}")
+            for row in rows[table]:
+                cursor.execute(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(row))})", row)
 
 
 def test_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, clock: Clock) -> None:

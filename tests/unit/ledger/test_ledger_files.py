@@ -176,12 +176,13 @@ def test_open_of_a_folder_is_refused(tmp_path: Path) -> None:
         Accountant(tmp_path)
 
 
-def test_open_of_another_version_is_refused_and_changes_nothing(path: Path) -> None:
+@pytest.mark.parametrize("version", [1, SCHEMA_VERSION + 1])
+def test_open_of_another_version_is_refused_and_changes_nothing(path: Path, version: int) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     before = contents(path.parent)
-    said = rf"tables must be of version {SCHEMA_VERSION}: got version {SCHEMA_VERSION + 1}"
+    said = rf"tables must be of version {SCHEMA_VERSION}: got version {version}"
     with pytest.raises(LedgerError, match=said):
         Accountant(path)
     assert contents(path.parent) == before

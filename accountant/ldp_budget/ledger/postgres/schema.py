@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # -- tables --------------------------------------------------------------------------------------------------
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 PARTITIONED = (
     "partitions",
@@ -156,7 +156,8 @@ TABLES = (
 
 
 def fill(connection: Connection, key: Key, ledger: str, partitions: int, ledger_id: str) -> None:
-    """Insert the first rows of a new ledger."""
+    """Insert the first rows of a new ledger, and set the id in its key."""
+    key.set_ledger_id(ledger_id)
     values = {
         "schema": str(SCHEMA_VERSION).encode(),
         "ledger": ledger.encode(),

@@ -221,8 +221,10 @@ def _is_whole(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bo
     from ..ledger import Ledger
     from ..verification import check_integrity
 
-    view = cast("Store", _View(path, connection, keyfile.Key(key.secret)))
+    copy = keyfile.Key(key.secret)
     try:
+        connections.check_ledger_id(connection, copy, path)
+        view = cast("Store", _View(path, connection, copy))
         return check_integrity(Ledger(view, time.time, half=True)).ok
     except Exception:  # a torn page can hold any bytes, and any code that reads them can fail
         return False

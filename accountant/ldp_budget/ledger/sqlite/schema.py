@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..keyfile import Key
 
 # Stored in PRAGMA user_version, so that opening a current ledger need not inspect its tables.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # "LdpB": distinguishes a ledger from other SQLite files.
 APPLICATION_ID = 0x4C647042
 
@@ -160,7 +160,8 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def fill(connection: sqlite3.Connection, key: Key, ledger_id: str) -> None:
-    """Insert the first rows of a new ledger."""
+    """Insert the first rows of a new ledger, and set the id in its key."""
+    key.set_ledger_id(ledger_id)
     connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (key.hash(b"check", ""),))
     connection.execute("INSERT INTO meta VALUES ('ledger_id', ?)", (write_ledger_id(key, ledger_id),))
     end = PartitionHead()
