@@ -107,7 +107,7 @@ def rows(reports: int) -> Iterator[Row]:
     for buckets in (8, 32):
         flip = ours("d-bit-flip", values % buckets, epsilon=1, buckets=buckets, bits=8)
         yield Row(f"d-bit-flip, 8 of {buckets} bits", flip, both(5e6))
-    rappor = ours("rappor", values, **BLOOM, f=0.5, p=0.5, q=0.75)
+    rappor = ours("rappor", values, **BLOOM, f=0.5, p=0.5, q=0.75, any_inputs=True)
     yield Row("rappor, 128 bits", rappor, both(as_pure))
     yield Row("bounded-staircase", ours("bounded-staircase", values, **numeric), both(5e6))
     yield Row("bounded-laplace", ours("bounded-laplace", values, **numeric), both(5e6))

@@ -226,16 +226,12 @@ class Rappor(Mechanism):
 
         Bit i is in byte i // 8 at i % 8.
 
-        With `secrets` (bytes, or one for each value; see `memo_words`) the cohort is a function of the secret. The
-        permanent
-        bits are a function of (secret, this mechanism, value). So both are the same in every report. Use a secret for
-        one
-        question only: two questions with the same secret and mechanism would show where their answers agree
-        (`Collection.randomize` gives each collection its own).
+        `secrets` are needed (bytes, or one for each value; see `memo_words`). The cohort is a function of the secret.
+        The permanent bits are a function of (secret, this mechanism, value). So both are the same in every report.
+        Use a secret for one question only: two questions with the same secret and mechanism would show where their
+        answers agree (`Collection.randomize` gives each collection its own).
 
-        Without secrets, or with `any_inputs`, both are drawn for this report alone. It is the first and last report
-        of its
-        permanent bits. Never charge it as a repetition of others.
+        With `any_inputs` no secrets are needed: cohort and permanent bits are drawn for each report alone.
         """
         from ldp_budget.sampling import open_stream
         from ldp_budget.sampling.memoisation import secrets_for_each
@@ -243,7 +239,8 @@ class Rappor(Mechanism):
         from ._rappor_reports import draw_reports
 
         answers = self.domain.check(values)
-        own = None if secrets is None or self.any_inputs else secrets_for_each(secrets, len(answers))
+        # Fresh permanent bits for each report would lose more than the curve, which is charged for repeated ones.
+        own = None if self.any_inputs else secrets_for_each(secrets, len(answers))
         return draw_reports(open_stream(rng), answers, own, self.fingerprint, self._family, self.thresholds)
 
     def client_program(self) -> Program:

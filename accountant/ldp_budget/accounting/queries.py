@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._dataframes import check_texts
 from .._validation import ONE_USER, canonical_text, check_name, check_user, check_whole
 from ..errors import UserErased
-from ..guarantees import from_json
+from ..guarantees import Memoised, from_json
 from ..guarantees.fixed_point import LARGEST
 from ..ledger import export
 from ..ledger.row_macs import read_accounts
@@ -165,9 +165,14 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
             else {promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas}
         )
         states = limit_states(reading.windows, found.limits_shown_to(share), account.spent)
-        charges = tuple((from_json(json.loads(each.guarantee)), count) for each, count in charged)
-        mechanisms = tuple((each.mechanism, each.declared) for each, _ in charged)
-        return Balance(user, found, states, quota_states(found, used), charges, mechanisms=mechanisms)
+        charges = tuple((from_json(json.loads(each.guarantee)), count) for each, count, _ in charged)
+        mechanisms = tuple((each.mechanism, each.declared) for each, _, _ in charged)
+        units = tuple(
+            epsilon if isinstance(guarantee, Memoised) else None
+            for (guarantee, _), (_, _, epsilon) in zip(charges, charged, strict=True)
+        )
+        quotas = quota_states(found, used)
+        return Balance(user, found, states, quotas, charges, mechanisms=mechanisms, charged=units)
 
 
 def balances(ledger: Ledger, users: Iterable[str] | None, policy: str, *, share: str | None) -> Iterator[Balance]:

@@ -9,10 +9,12 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from hmac import compare_digest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json
 from ..errors import LdpBudgetError, NotSupported
+from ..guarantees import Pure
 from ..guarantees.fixed_point import (
     DELTA_DIGITS,
     EPSILON_DIGITS,
@@ -33,7 +35,7 @@ from .limits import Limit, ShareLimit
 from .policies import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from .charge_request import ChargeRequest
 
 ODOMETER_NOTE = "valid only if the spends did not depend on earlier outputs"
+_MOST = 10**6
+"""The largest ε of a guarantee."""
 
 REFUSED = "refused"
 QUOTED = "quoted"
@@ -397,7 +401,8 @@ class Balance:
     """The amounts that a user has spent under each limit of a policy, and of its plan's quotas.
 
     `charges` are all the guarantees that the user was charged for in this ledger, with their numbers, and
-    `mechanisms` the names and the declared values (as JSON) of the mechanisms that made them. An `erased`
+    `mechanisms` the names and the declared values (as JSON) of the mechanisms that made them. `charged` has the ε, in
+    units, that the ledger charged for each memoised guarantee in all, and None for each other one. An `erased`
     user has no budget: the spent amounts are unknown, and there are no limits to show. If the caller did not name
     the user of an account, `user` is None, and `place` identifies the account.
     """
@@ -408,6 +413,7 @@ class Balance:
     quotas: tuple[dict[str, Any], ...] = ()
     charges: tuple[tuple[Guarantee, int], ...] = ()
     mechanisms: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+    charged: tuple[int | None, ...] = field(default=(), kw_only=True)
     erased: bool = False
     place: dict[str, int] = field(default_factory=dict)
 
@@ -435,10 +441,29 @@ class Balance:
         if not self.charges:
             return None
         try:
-            total = compose(self.charges, delta=self._largest_delta, rule="exact")
+            totals = [compose(each, delta=self._largest_delta, rule="exact") for each in self._composable()]
         except NotSupported:
             return None
+        total = min(totals, key=attrgetter("epsilon"))
         return {"epsilon": total.epsilon, "lower": total.lower, "delta": total.delta, "note": ODOMETER_NOTE}
+
+    def _composable(self) -> Iterator[Sequence[tuple[Guarantee, int]]]:
+        """Yield the charges in ways that each bound the loss under exact composition.
+
+        Each memoised draw loses at most the cap of its guarantee. All reports together lose at most the ε that the
+        ledger charged for them, which is less for a few reports, and for reports that repeat a draw.
+        """
+        yield self.charges  # exact composition takes the cap of each memoised draw
+        if len(self.charged) != len(self.charges):  # a service of an earlier version does not send it
+            return
+        known = [None if units is None else from_units(units, EPSILON_DIGITS) for units in self.charged]
+        if any(epsilon is not None and epsilon > _MOST for epsilon in known):
+            return
+        if any(epsilon is not None for epsilon in known):
+            yield [
+                charge if epsilon is None else (Pure(epsilon), 1)
+                for charge, epsilon in zip(self.charges, known, strict=True)
+            ]
 
     def shuffled(self, users: int) -> dict[str, Any] | None:
         """The central loss of all charges if each report was shuffled among those of many users.

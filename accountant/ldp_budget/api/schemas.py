@@ -233,6 +233,7 @@ def balance_form(balance: Balance) -> Form:
         policy=balance.policy.to_json(),
         charges=[[guarantee.to_json(), count] for guarantee, count in balance.charges],
         mechanisms=[list(each) for each in balance.mechanisms],
+        charged=list(balance.charged),
     )
 
 
@@ -252,6 +253,7 @@ def balance_of(data: Mapping[str, Any], policy: Policy | None = None) -> Balance
         quotas=tuple(data.get("quotas", ())),
         charges=tuple((_guarantee(guarantee), count) for guarantee, count in units.get("charges", ())),
         mechanisms=tuple((name, declared) for name, declared in units.get("mechanisms", ())),
+        charged=tuple(units.get("charged", ())),
         erased=data.get("erased", False),
         place={name: data[name] for name in ("partition", "account") if name in data},
     )

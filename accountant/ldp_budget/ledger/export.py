@@ -7,7 +7,7 @@ import json
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, float_up, from_units
+from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, ZERO, float_up, from_units
 from .calendar import from_micros, order_of
 from .hash_chain import Name
 from .key_rotation import secret_for
@@ -32,6 +32,7 @@ from .verification import head_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ..guarantees.fixed_point import Costs
     from .ledger import Ledger
     from .models import EntryNote, PricedMechanism
     from .snapshot import Reading
@@ -212,21 +213,23 @@ def _open_in(reading: Reading, account: int | None, most: int | None) -> list[di
     return rows
 
 
-def charges_of(reading: Reading, account: int) -> list[tuple[PricedMechanism, int]]:
-    """Return every mechanism that an account was charged for, and how often.
+def charges_of(reading: Reading, account: int) -> list[tuple[PricedMechanism, int, int | None]]:
+    """Return every mechanism that an account was charged for, how often, and the ε charged for it, in units.
 
-    A memoised value counts once for each label.
+    A memoised value counts once for each label. The ε is None if it is unbounded.
     """
     reports: dict[tuple[int, bool], int] = {}
+    charged: dict[tuple[int, bool], Costs] = {}
     labels: dict[tuple[int, bool], set[bytes]] = {}
     for entry, label in reading.history(account):
         if entry.kind in CHARGES:
             kind = entry.priced_mechanism, entry.labelled
             count = -entry.reports if entry.kind == VOIDED else entry.reports
             reports[kind] = reports.get(kind, 0) + count
+            charged[kind] = charged.get(kind, ZERO).plus(entry.costs)
             labels.setdefault(kind, set()).update(() if label is None else (label,))
     return [
-        (reading.priced_mechanism(kind[0]), len(labels[kind]) or count)
+        (reading.priced_mechanism(kind[0]), len(labels[kind]) or count, charged[kind].epsilon)
         for kind, count in reports.items()
         if count > 0
     ]

@@ -77,3 +77,24 @@ def test_balance_numbers_of_many_digits_round_outward() -> None:
     state = LimitState(limit, Costs(10**18 + 1, 0, 0, 0), None)
     assert (state.spent.epsilon, state.remaining.epsilon) == (1000000000.0000001, 3000000000.0)
     assert state.to_json()["remaining"]["epsilon"] == 3000000000.0000005, "what is printed is rounded up, as it was"
+
+
+def test_odometer_of_memoised_reports_is_not_above_the_charged_sum(accountant: Accountant) -> None:
+    rappor = mechanism("rappor").calibrate(bits=16, hashes=1, cohorts=1, epsilon=1, epsilon_lifetime=2)
+    accountant.set_policy("default", [Limit("lifetime", epsilon=100)])
+    exact = [1, 2, 3, 4, 4.5878, 4.8695]
+    for label, at_least in zip([None] * 3 + ["x"] * 3, exact, strict=True):
+        accountant.spend("alice", rappor, label=label)
+        balance = accountant.balance("alice")
+        assert balance.odometer is not None
+        assert at_least - 1e-3 <= balance.odometer["epsilon"] <= balance.limits[0].spent.epsilon + 1e-12
+
+
+def test_odometer_of_many_labels_composes_their_caps(accountant: Accountant) -> None:
+    kept = mechanism("d-bit-flip").calibrate(epsilon="0.5", buckets=60, bits=60, memoize=True)
+    accountant.set_policy("default", [Limit("lifetime", epsilon=100, delta="1e-6", rule="zcdp")])
+    for value in range(50):
+        accountant.spend("alice", kept, label=f"{value}")
+    odometer = accountant.balance("alice").odometer
+    assert odometer is not None
+    assert odometer["epsilon"] < 21 < 50 * 0.5

@@ -55,6 +55,12 @@ def secrets(count: int) -> list[bytes]:
     return [hashlib.sha256(b"user %d" % user).digest() for user in range(count)]
 
 
+def drawn(mechanism: Any, values: Any, seed: int) -> Any:
+    """Reports of other users for each seed."""
+    own = [hashlib.sha256(b"%d of %d" % (user, seed)).digest() for user in range(len(values))]
+    return mechanism.randomize(values, rng=seed, secrets=own)
+
+
 def bits_of(mechanism: Any, reports: Any) -> Any:
     """The bits of the reports, shape (n, k)."""
     return np.unpackbits(reports[:, 2:], axis=1, count=mechanism.bits, bitorder="little")
@@ -343,7 +349,7 @@ def log_ratio(mechanism: Any, shown: Any, first: int, second: int) -> Any:
 def filter_of(mechanism: Any, value: int) -> Any:
     """The Bloom filter of a value in cohort 0, as reports with almost no noise show it."""
     clear = mechanism.replace(f="1e-18", p="0", q="1")
-    return bits_of(clear, clear.randomize([value], rng=1))[0]
+    return bits_of(clear, drawn(clear, [value], 1))[0]
 
 
 def distinct_values(mechanism: Any) -> tuple[int, int]:
@@ -377,9 +383,16 @@ def test_attack_on_200_memoized_reports_succeeds_at_most_as_the_cap_allows() -> 
 
 @pytest.mark.slow
 def test_attack_on_a_client_without_memoization_succeeds() -> None:
+    """Such a client has a new secret for each report. With one label, all its reports together are charged the cap."""
     made = Rappor(**CAPPED)
-    low, _ = loss_shown(attack(made, lambda values, turn: made.randomize(values, rng=turn)))
+    low, _ = loss_shown(attack(made, lambda values, turn: drawn(made, values, turn)))
     assert low > 2 * float(made.guarantee.cap)
+
+
+def test_randomize_without_secrets_is_refused_unless_nothing_is_memoized() -> None:
+    with pytest.raises(InvalidParameter, match="secrets is missing"):
+        Rappor(**PRINTED).randomize([1, 2])
+    assert len(Rappor(**PRINTED, any_inputs=True).randomize([1, 2])) == 2
 
 
 def test_client_that_only_sets_bits_is_not_private() -> None:
@@ -419,7 +432,6 @@ def test_permanent_bits_of_other_secrets_values_and_mechanisms_are_others(perman
         permanent.randomize(value, secrets=secret[1]),
         permanent.randomize(value + 1, secrets=secret[0]),
         permanent.replace(seed=1).randomize(value, secrets=secret[0]),
-        permanent.randomize(value),
     ]
     assert all(not np.array_equal(bits, bits_of(permanent, other)) for other in others)
 
@@ -458,7 +470,7 @@ def test_cohort_of_a_user_does_not_depend_on_the_value(permanent: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("memoised", [True, False], ids=["memoised", "fresh"])
 def test_bits_are_drawn_with_the_stated_probabilities(memoised: bool) -> None:
-    made = Rappor(**{**PRINTED, "f": "0.3", "p": "0.1", "q": "0.6"})
+    made = Rappor(**{**PRINTED, "f": "0.3", "p": "0.1", "q": "0.6"}, any_inputs=not memoised)
     n = 20_000
     values = np.arange(n) % 5
     reports = made.randomize(values, rng=5, secrets=secrets(n) if memoised else None)
@@ -470,7 +482,7 @@ def test_bits_are_drawn_with_the_stated_probabilities(memoised: bool) -> None:
 
 def test_reports_hold_the_cohort_and_packed_bits() -> None:
     made = Rappor(bits=12, hashes=2, cohorts=300, f="1e-18", p="0", q="1")
-    reports = made.randomize([5, 5, 5], rng=1)
+    reports = drawn(made, [5, 5, 5], 1)
     assert reports.dtype == np.uint8
     assert reports.shape == (3, 4)
     for report in reports:
@@ -478,7 +490,7 @@ def test_reports_hold_the_cohort_and_packed_bits() -> None:
         digest = hashlib.shake_128(f"ldp-budget bloom 1:0:{cohort}:5".encode()).digest(16)
         positions = {int.from_bytes(digest[start : start + 8], "little") % 12 for start in (0, 8)}
         assert {place for place in range(12) if report[2 + place // 8] >> place % 8 & 1} == positions
-    assert made.randomize([], rng=1).shape == (0, 4)
+    assert drawn(made, [], 1).shape == (0, 4)
 
 
 def test_hash_seed_belongs_to_the_mechanism() -> None:
@@ -514,7 +526,7 @@ def repeats() -> tuple[Any, Any, Any]:
     """2,000 repeats of a survey of 400 users: the true counts, the estimates and their standard errors."""
     made = Rappor(bits=8, hashes=2, cohorts=4, f="0.2", p="0.2", q="0.7", domain_size=6)
     values = skewed(400, 6, 1)
-    reports = made.randomize(np.tile(values, 2000), rng=13).reshape(2000, 400, -1)
+    reports = drawn(made, np.tile(values, 2000), 13).reshape(2000, 400, -1)
     estimates = [made.estimate(each) for each in reports]
     truth = np.bincount(values, minlength=6)
     return truth, np.array([each.counts for each in estimates]), np.array([each.std_errors for each in estimates])
@@ -540,7 +552,7 @@ def test_standard_error_includes_the_spread_of_users_over_cohorts() -> None:
     # Almost no noise is left, and yet the estimates are off, because cohorts are samples of the users.
     made = Rappor(bits=8, hashes=2, cohorts=4, f="1e-18", p="0", q="1", domain_size=6)
     values = skewed(400, 6, 1)
-    estimates = [made.estimate(made.randomize(values, rng=seed)) for seed in range(400)]
+    estimates = [made.estimate(drawn(made, values, seed)) for seed in range(400)]
     off = np.array([each.counts - np.bincount(values, minlength=6) for each in estimates])
     errors = np.array([each.std_errors for each in estimates])
     assert errors.max() > 1
@@ -553,7 +565,7 @@ def test_predicted_variance_is_that_of_an_answer_without_users() -> None:
     assert utility["bit_variance_per_user"] == pytest.approx(0.375 * 0.625 / 0.25**2)
     assert utility["std_error"] == pytest.approx(math.sqrt(utility["variance_per_user"] / 1000))
     values = np.arange(30_000) % 5  # no user gives 5
-    estimate = made.estimate(made.randomize(values, rng=1))
+    estimate = made.estimate(drawn(made, values, 1))
     assert estimate.std_errors[5] <= 1.02 * math.sqrt(30_000 * utility["variance_per_user"])
     # At its best the answer's h bits are its own: (1/h) bit variances, and more where bits are shared.
     assert 3.75 / 2 < utility["variance_per_user"] < 3.75
@@ -571,17 +583,16 @@ def test_predicted_variance_of_indistinguishable_values_is_none() -> None:
 def test_candidates_are_estimated_in_the_given_order() -> None:
     made = Rappor(**PRINTED)
     values = skewed(20_000, 4, 2)
-    total = made.aggregate(made.randomize(values, rng=1))
+    reports = drawn(made, values, 1)
+    total = made.aggregate(reports)
     forwards, backwards = made.estimate(total, [0, 1, 2, 3]), made.estimate(total, [3, 2, 1, 0])
     assert forwards.counts == pytest.approx(backwards.counts[::-1])
-    assert made.replace(domain_size=4).estimate(made.replace(domain_size=4).randomize(values, rng=1)).counts == (
-        pytest.approx(forwards.counts)
-    )
+    assert made.replace(domain_size=4).estimate(reports).counts == pytest.approx(forwards.counts)
 
 
 def test_aggregate_counts_the_bits_of_every_cohort() -> None:
     made = Rappor(**PRINTED, domain_size=20)
-    reports = made.randomize(skewed(3001, 20, 4), rng=2)
+    reports = drawn(made, skewed(3001, 20, 4), 2)
     whole = made.aggregate(reports)
     counted = np.zeros((64, 32), dtype=int)
     np.add.at(counted, cohorts_of(reports), bits_of(made, reports).astype(int))
@@ -593,7 +604,7 @@ def test_aggregate_counts_the_bits_of_every_cohort() -> None:
 @pytest.mark.exhaustive
 def test_empty_cohorts_do_no_harm() -> None:
     made = Rappor(**{**PRINTED, "cohorts": 4096}, domain_size=3)
-    estimate = made.estimate(made.randomize(np.arange(300) % 3, rng=1))
+    estimate = made.estimate(drawn(made, np.arange(300) % 3, 1))
     assert np.isfinite(estimate.counts).all()
     assert np.isfinite(estimate.std_errors).all()
 
@@ -605,7 +616,7 @@ def test_empty_cohorts_do_no_harm() -> None:
 def collected() -> tuple[Any, Any]:
     made = Rappor(**PRINTED)
     values = 10 * skewed(100_000, 5, 6)
-    return made, made.aggregate(made.randomize(values, rng=3))
+    return made, made.aggregate(drawn(made, values, 3))
 
 
 @pytest.mark.exhaustive
@@ -637,7 +648,7 @@ def test_lasso_ignores_users_whose_value_is_no_candidate() -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made = Rappor(**PRINTED)
     values = np.concatenate([np.zeros(20_000, dtype=int), np.arange(1000, 21_000)])
-    estimate = made.estimate(made.randomize(values, rng=2), range(100), method="lasso")
+    estimate = made.estimate(drawn(made, values, 2), range(100), method="lasso")
     assert np.flatnonzero(estimate.selected).tolist() == [0]
     assert abs(estimate.counts[0] - 20_000) < 4.5 * estimate.std_errors[0]
 
@@ -646,7 +657,7 @@ def test_lasso_ignores_users_whose_value_is_no_candidate() -> None:
 def test_lasso_selects_nothing_without_frequent_candidates() -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     made = Rappor(**PRINTED)
-    estimate = made.estimate(made.randomize(np.arange(300), rng=2), range(300, 600), method="lasso")
+    estimate = made.estimate(drawn(made, np.arange(300), 2), range(300, 600), method="lasso")
     assert not estimate.selected.any()
     assert (estimate.counts == 0).all()
 
@@ -655,7 +666,7 @@ def test_lasso_selects_nothing_without_frequent_candidates() -> None:
 def test_candidates_that_no_cohort_distinguishes_are_refused() -> None:
     pytest.importorskip("sklearn", reason="no sklearn: pip install 'ldp-budget[interop]'")
     narrow = Rappor(bits=2, hashes=1, cohorts=1, f="0.2", p="0.1", q="0.9")
-    total = narrow.aggregate(narrow.randomize(np.zeros(5000, dtype=int), rng=1))
+    total = narrow.aggregate(drawn(narrow, np.zeros(5000, dtype=int), 1))
     with pytest.raises(NotSupported, match="cannot be distinguished"):
         narrow.estimate(total, range(12), method="lasso")
 
@@ -723,12 +734,12 @@ def test_values_outside_the_domain_are_refused(wrong: Any) -> None:
     with pytest.raises(OutsideDomain):
         made.randomize(wrong)
     with pytest.raises(OutsideDomain):
-        made.estimate(made.randomize([0, 1], rng=1), wrong)
+        made.estimate(drawn(made, [0, 1], 1), wrong)
 
 
 def test_domain_absent_accepts_whole_numbers_up_to_a_trillion() -> None:
     made = Rappor(**PRINTED)
-    assert len(made.randomize([0, 10**12 - 1], rng=1)) == 2
+    assert len(drawn(made, [0, 10**12 - 1], 1)) == 2
     assert made.read_values(["0", "17"]).tolist() == [0, 17]
     with pytest.raises(OutsideDomain, match="whole numbers from 0 to 999999999999"):
         made.randomize([10**12])
@@ -745,7 +756,7 @@ def test_secrets_must_be_one_for_each_value() -> None:
 
 def test_candidates_and_methods_are_checked() -> None:
     made = Rappor(**PRINTED)
-    reports = made.randomize([1, 2], rng=1)
+    reports = drawn(made, [1, 2], 1)
     with pytest.raises(NotSupported, match=r"this rappor has no domain_size. Pass the candidates to estimate"):
         made.estimate(reports)
     with pytest.raises(InvalidParameter, match="candidates must be at least one value, without repetitions"):

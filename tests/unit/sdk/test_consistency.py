@@ -76,7 +76,8 @@ MORE_CANDIDATES_THAN_BITS = {"f": 0.2, "p": 0.3, "q": 0.8, "bits": 3, "hashes": 
 )
 def test_fake_margins_are_the_largest_changes_over_all_reports(name: str, parameters: dict[str, Any]) -> None:
     mechanism = made(name, parameters)
-    reports = mechanism.randomize(np.arange(60) % mechanism.answers if name != "rappor" else np.arange(60) % 3, rng=1)
+    values, own = np.arange(60) % (3 if name == "rappor" else mechanism.answers), [bytes([i]) * 16 for i in range(60)]
+    reports = mechanism.randomize(values, rng=1, secrets=own)
     before = mechanism.estimate(reports)
     changes = [
         mechanism.estimate(np.concatenate([reports, [fake]])).counts - before.counts
@@ -99,7 +100,7 @@ def test_fake_margins_of_oue_are_those_of_the_literature() -> None:
 @pytest.mark.parametrize(("name", "parameters"), [*MECHANISMS, ("matrix-substitution", {})])
 def test_consistent_counts_are_not_negative_and_add_up(name: str, parameters: dict[str, Any]) -> None:
     mechanism = made(name, parameters)
-    reports = mechanism.randomize([1] * 50 + [0] * 10, rng=2)
+    reports = mechanism.randomize([1] * 50 + [0] * 10, rng=2, secrets=[bytes([i]) * 16 for i in range(60)])
     found, raw = mechanism.estimate(reports, consistent=True), mechanism.estimate(reports)
     assert isinstance(found, ConsistentEstimate)
     assert found.counts.min() >= 0
