@@ -53,7 +53,7 @@ def check_text(option: str, value: object) -> str:
     if not value:
         raise InvalidParameter(option, "a string of at least one character", shown(value))
     # A numpy text becomes a plain one, so that both give the same request.
-    return _storable(option, value if type(value) is str else str.__str__(value))
+    return check_storable(option, value if type(value) is str else str.__str__(value))
 
 
 # Invisible characters that programs put around a text: zero-width space, byte order mark, joiners, soft hyphen and
@@ -101,10 +101,16 @@ def check_name(option: str, value: object) -> str:
     """Return `value` if it is a text. The caller checks that something has that name."""
     if not isinstance(value, str):
         raise InvalidParameter(option, "a name (a string)", shown_with_type(value))
-    return _storable(option, value)
+    return check_storable(option, value)
 
 
-def _storable(option: str, text: str) -> str:
+SURROGATE_HINT = (
+    "A program could not decode the text. On a command line, set the locale to UTF-8 and type it again: export "
+    "LC_ALL=C.UTF-8 PYTHONUTF8=1"
+)
+
+
+def check_storable(option: str, text: str) -> str:
     """Return `text` if every ledger engine can store it: no NUL and no lone surrogates."""
     if text.isascii() and "\0" not in text:
         return text
@@ -112,7 +118,7 @@ def _storable(option: str, text: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidParameter(
-            option, "a string that UTF-8 can encode, without lone surrogates", shown(text)
+            option, "a string that UTF-8 can encode, without lone surrogates", shown(text), hint=SURROGATE_HINT
         ) from None
     if "\0" in text:
         raise InvalidParameter(option, "a string without the NUL character", shown(text))

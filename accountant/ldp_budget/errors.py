@@ -182,11 +182,19 @@ def _listed(kind: str, names: tuple[str, ...]) -> str:
 
 
 def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
-    """Return a sentence with the known names of similar spelling; empty if there are none."""
+    """Return a sentence with the known names of similar spelling; empty if there are none.
+
+    Of a name that only looks like the given one, the sentence says in which code points it differs.
+    """
     from difflib import get_close_matches
 
+    from ._lookalikes import difference
+
+    if apart := difference(name, known):
+        return apart
     spelled = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower().replace("_", "-"), list(spelled))
+    same = [name.lower()] if name.lower() in spelled else []
+    close = same or get_close_matches(name.lower().replace("_", "-"), list(spelled))
     return f"Did you mean {' or '.join(repr(spelled[each]) for each in close)}?" if close else ""
 
 

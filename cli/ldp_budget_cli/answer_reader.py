@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ldp_budget._numbers import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import InvalidParameter, OutsideDomain
 from ldp_budget.reports.answer_texts import AnswerTexts, folded
@@ -20,8 +21,10 @@ from ldp_budget.reports.public_attributes import PublicAttributes, count_combina
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval
 
-from .inputs import Repeats, why_no_user
+from .inputs import ALIKE_TOO, Repeats
+from .missing_values import MissingValues
 from .output import counted
+from .people import Footers, any_odd, kind_of_no_user, why_no_user
 from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
@@ -95,7 +98,7 @@ class Answers:
         if alike:
             click.echo(
                 f"Warning: {alike} answers differ from another answer only by case or spaces, and each counts by itself. "
-                "To join them, add --ignore-case",
+                f"To join them, add --ignore-case. {ALIKE_TOO}; correct these in the table",
                 err=True,
             )
 
@@ -114,12 +117,12 @@ class AnswerReader:
             self._texts = AnswerTexts(collection, ignore_case=how.ignore_case)
         except InvalidParameter as error:
             raise click.UsageError(error.describe("--ignore-case")) from None
-        # The missing answers too are compared as they are cleaned.
-        self._missing = how.missing | {canonical_text(each) for each in how.missing}
+        self._missing = MissingValues(how.missing)
         self.answers = Answers(LeftOut(held, consequence=f"{_NOTHING_DONE} {SKIP_HINT}", counted=True))
         if self._texts.unlisted and not how.ignore_case:
             self.answers.spellings = Repeats()
         self._any_row = False
+        self._footers: Footers | None = None
         self._public_places: list[int] = []
         self._spellings: list[dict[str, str]] = [{} for _ in how.public]
         self._seen: set[str] = set()
@@ -191,11 +194,12 @@ class AnswerReader:
 
     def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
+        self._footers = None if user_place is None else Footers(table.columns, user_place)
         while some := list(islice(each, _ROWS)):
             rows: list[Row] = []
             for row in some:
                 if not row.problem:
-                    row.cells[place] = self._texts(row.cells[place])
+                    row.cells[place] = self._answer(row.cells[place])
                 try:
                     complete = self._complete(table, row, place, user_place)
                 except click.ClickException:
@@ -210,13 +214,22 @@ class AnswerReader:
                 self._public([rows[number].cells[each] for each in self._public_places] for number in kept),
             )
 
+    def _answer(self, text: str) -> str:
+        """Return the answer that a text counts as; a text that means a missing answer is none."""
+        return text if text in self._missing else self._texts(text)
+
+    def _no_user(self, cells: Sequence[str], user_place: int) -> str:
+        """Return the reason why a row has no user; empty if it has one."""
+        why = why_no_user(cells[user_place], self._how.exact_users)
+        return why or ("" if self._footers is None else self._footers.why(cells))
+
     def _complete(self, table: Table, row: Row, place: int, user_place: int | None) -> bool:
         """True if a row has its cells, a user and an answer; else the row is left out."""
         left_out = self.answers.left_out
         if row.problem:
             left_out.leave(table, row, None, row.problem, WIDTHS)
-        elif user_place is not None and (why := why_no_user(row.cells[user_place], self._how.exact_users)):
-            left_out.leave(table, row, user_place, why)
+        elif user_place is not None and (why := self._no_user(row.cells, user_place)):
+            left_out.leave(table, row, user_place, why, kind_of_no_user(why))
         elif row.cells[place] in self._missing:
             left_out.leave_missing(table, row, place, row.cells[place])
         else:
@@ -302,10 +315,10 @@ class AnswerReader:
         from ldp_budget.reports.answers import read_cells
 
         exact = self._how.exact_users
-        found = found._replace(texts=list(map(self._texts, found.texts)))
+        found = found._replace(texts=list(map(self._answer, found.texts)))
         self._count(found.texts)
         users = list(map(canonical_text, named))
-        check = "" in users or (exact and users != named)
+        check = any_odd(users) or (exact and users != named)
         unnamed = [number for number, user in enumerate(named) if why_no_user(user, exact)] if check else []
         clip = (lambda text: _clipped(self._collection, text)) if self._how.clip else None
         cells = read_cells(self._collection, found, counts_as=clip, none=self._missing, without=unnamed)
@@ -316,7 +329,7 @@ class AnswerReader:
         for number, text in cells.wrong:
             row = Row(None, first + number, [], "")
             if named and (why := why_no_user(named[number], exact)):
-                self.answers.left_out.leave(table, row, user_place, why)
+                self.answers.left_out.leave(table, row, user_place, why, kind_of_no_user(why))
             elif text in self._missing:
                 self.answers.left_out.leave_missing(table, row, place, text)
             else:
@@ -341,9 +354,9 @@ def _clipped(collection: Collection, text: str) -> str:
 
 
 def _number(text: str) -> float:
-    """Return the finite number in a text; NaN, which no end of a range exceeds, for any other text."""
+    """Return the number in a text; NaN, which no end of a range exceeds, for any other text."""
     try:
-        number = float(text)
+        number = number_in(text)
     except ValueError:
         return math.nan
     return number if math.isfinite(number) else math.nan
@@ -352,7 +365,8 @@ def _number(text: str) -> float:
 def not_in_domain(table: Table, text: str, error: OutsideDomain, near: str | None) -> str:
     """Return the error in an answer; `near` is the answer that --ignore-case takes it for."""
     what = f"{table.found(text)} is not an answer" if text else "the answer is empty"
-    hint = "" if near is None else f"; with --ignore-case it counts as {near!r}"
+    hint = f". {error.hint.removesuffix('.')}" if error.hint else ""
+    hint = hint if near is None else f"; with --ignore-case it counts as {near!r}"
     return f"{what}: the domain is {error.domain}{hint}"
 
 

@@ -158,6 +158,7 @@ class Root(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
+            _check_texts(args)
             return super().parse_args(ctx, _global_first(args))
         # Shell completion: nothing runs, and an incomplete command is not an error.
         with suppress(click.UsageError):
@@ -242,6 +243,18 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
+
+
+def _check_texts(args: list[str]) -> None:
+    """Raise a click error for a word that is not Unicode and names no file: an ASCII locale cannot decode it."""
+    for word in args:
+        value = word.partition("=")[2] if word.startswith("--") and "=" in word else word
+        if any("\ud800" <= each <= "\udfff" for each in value) and not os.path.lexists(value):
+            given = word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            raise click.UsageError(
+                f"The word {given} is not Unicode text in the locale of this terminal ({sys.getfilesystemencoding()}). "
+                "Nothing was changed. Set a UTF-8 locale and type it again: export LC_ALL=C.UTF-8 PYTHONUTF8=1"
+            )
 
 
 def _global_first(args: list[str]) -> list[str]:

@@ -20,11 +20,12 @@ from ldp_budget.sdk.domain import Categories
 from .app import check_local, collection_names, open_ledger
 from .design_options import combinations_in, note_public, odd_values
 from .errors import REFUSED
-from .inputs import find_collection, read_json, read_names
+from .inputs import find_collection, read_json
 from .mechanism_subcommands import MechanismGroup, mechanism_command
 from .number_types import WholeRange
 from .output import counted, json_option, next_step, print_json, print_rows, rows_options, strict_option
 from .tables import print_fields, print_row_table
+from .text_lists import read_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,15 +109,21 @@ def add(
 
 def _answers(categories: str) -> tuple[str, ...]:
     """Return the answers of `--categories`. Raises a click error for a single name, which may be a missing file."""
-    from ldp_budget.registry.collections import check_categories
+    from ldp_budget.sdk.domain import check_categories
 
     answers = read_names("categories", categories)
     if len(answers) == 1 and not os.path.isfile(categories):
         raise click.UsageError(
-            f"--categories needs two or more names: got one, {answers[0]!r}. If it is a file, it does not exist."
+            f"--categories needs two or more names: got one, {answers[0]!r}. {_separators(answers[0])}"
         )
     check_categories(answers)
     return answers
+
+
+def _separators(name: str) -> str:
+    """Return what to do about a list that is one name."""
+    other = next((each for each in ";|、，،" if each in name), None)
+    return "If it is a file, it does not exist." if other is None else f"Separate names by a comma, not by {other!r}."
 
 
 def _check_answers(mechanism: type[Mechanism], options: Mapping[str, Any], answers: tuple[str, ...] | None) -> None:

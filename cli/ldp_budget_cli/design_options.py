@@ -17,6 +17,7 @@ from ldp_budget.reports.answer_texts import folded
 
 from .number_types import WholeRange
 from .output import JSON, LINES, counted, options, print_json, print_rows
+from .text_lists import split_names
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -228,7 +229,7 @@ def _check_column(option: str, column: str, columns: Sequence[str], also: str = 
 
 
 def _two(text: str) -> tuple[str, str]:
-    names = [part.strip() for part in text.split(",")]
+    names = split_names("--table", text)
     if len(names) != 2 or names[0] == names[1] or not all(names):
         raise click.UsageError(f"--table must name two different questions, Q1,Q2: got {text!r}.")
     return names[0], names[1]

@@ -82,7 +82,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     spelt = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower().replace("_", "-"), list(spelt))
+    same = [name.lower()] if name.lower() in spelt else []
+    close = same or get_close_matches(name.lower().replace("_", "-"), list(spelt))
     return f" Did you mean {' or '.join(repr(spelt[each]) for each in close)}?" if close else ""
 
 

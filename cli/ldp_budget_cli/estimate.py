@@ -27,11 +27,12 @@ from ldp_budget.reports.estimation import (
 from .app import collection_names
 from .count_tables import count_cells, count_header
 from .design_options import design_options, is_designed, show_design
-from .inputs import find_collection, read_names
+from .inputs import find_collection
 from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
+from .text_lists import read_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -355,9 +356,7 @@ def top_option(text: str | None) -> int | None:
 
 def answers_to_count(collection: Collection, text: str) -> tuple[str, ...]:
     """Return the requested answers, each checked to be one of the collection's, and only once."""
-    names = read_names("candidates", text)
-    check_candidates(collection, names)
-    return names
+    return check_candidates(collection, read_names("candidates", text))
 
 
 def _note_rounds(collection: Collection, row: dict[str, Any], files: int) -> None:

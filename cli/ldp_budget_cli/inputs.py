@@ -13,27 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget._lookalikes import skeleton
+from ldp_budget._numbers import value_of
 from ldp_budget._validation import canonical_text
 
 from .app import open_ledger
+from .missing_values import MissingValues
 from .output import counted
-from .table_reader import NO_USER, NOT_EXACT, SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
+from .people import Footers, any_odd, kind_of_no_user, why_no_user
+from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ldp_budget.registry.collections import Collection
-
-
-def read_names(option: str, text: str) -> tuple[str, ...]:
-    """Return the names in a file, one a line, or in a comma-separated list."""
-    if not os.path.isfile(text):
-        return tuple(part.strip() for part in text.split(","))
-    try:
-        with open(text, encoding="utf-8-sig") as file:
-            return tuple(line.strip() for line in file if line.strip())
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--{option}: cannot read {text}: {_why(error)}.") from None
 
 
 def _why(error: Exception) -> str:
@@ -81,12 +74,6 @@ exact_users_option = click.option(
 )
 
 
-def why_no_user(text: str, exact: bool) -> str:
-    """Return the reason why a cell is no user; empty if it is one."""
-    user = canonical_text(text)
-    return NO_USER if not user else NOT_EXACT if exact and user != text else ""
-
-
 def listed_users(file: str, user_column: str | None, delimiter: str, encoding: str, no_header: bool) -> Iterator[str]:
     """Yield the users of a file, as often as they are listed; a row without a user is an error."""
     return Listing(file, user_column, Layout(delimiter, encoding, not no_header)).listed(LeftOut(None))
@@ -114,7 +101,7 @@ class Listing:
         self._file = file
         self._user_column = user_column
         self._layout = layout
-        self._missing = frozenset(missing)
+        self._missing = MissingValues(missing)
         self._once = once
         self._exact = exact
         self._repeats: Repeats | None = None
@@ -149,13 +136,14 @@ class Listing:
             if isinstance(table, ArrowTable):
                 yield from self._of_columns(table, place, left_out)
                 return
+            footers = Footers(table.columns, place)
             for row in table.rows():
                 if row.problem:
                     left_out.leave(table, row, None, row.problem, WIDTHS)
                 elif row.cells[place] in self._missing:
                     left_out.leave_missing(table, row, place, row.cells[place])
-                elif why := why_no_user(row.cells[place], self._exact):
-                    left_out.leave(table, row, place, why)
+                elif why := why_no_user(row.cells[place], self._exact) or footers.why(row.cells):
+                    left_out.leave(table, row, place, why, kind_of_no_user(why))
                 else:
                     yield canonical_text(row.cells[place])
 
@@ -164,7 +152,8 @@ class Listing:
         for first, (found,) in table.stretches(place):
             cells = found.cells()
             users = list(map(canonical_text, cells))
-            if "" not in users and self._missing.isdisjoint(cells) and (not self._exact or users == cells):
+            missing = any(cell in self._missing for cell in cells) if self._missing else False
+            if not missing and not any_odd(users) and (not self._exact or users == cells):
                 yield from users
                 continue
             for number, (cell, user) in enumerate(zip(cells, users, strict=True), first):
@@ -172,7 +161,7 @@ class Listing:
                 if cell in self._missing:
                     left_out.leave_missing(table, row, place, cell)
                 elif why := why_no_user(cell, self._exact):
-                    left_out.leave(table, row, place, why)
+                    left_out.leave(table, row, place, why, kind_of_no_user(why))
                 else:
                     yield user
 
@@ -188,12 +177,22 @@ class Listing:
             click.echo(f"{counted(left_out.missing, 'row')} left out: the user is missing", err=True)
 
 
+ALIKE_TOO = "Characters that look alike, and one number in two notations, count too"
+
+
+def _alike(text: str) -> object:
+    """Return a key that is the same for texts that differ only by case or spaces, look alike, or are one number."""
+    number = value_of(text) if text[:1] in _NUMERIC else None
+    return "".join(skeleton(text).casefold().split()) if number is None else number
+
+
+_NUMERIC = frozenset("+-.0123456789")
 _TOGETHER = 500_000
 """The number of names that are counted at a time: all at once would take a hundred bytes each."""
 
 
 class Repeats:
-    """Counts repeated texts, and texts that differ only by case or spaces, in 16 bytes each.
+    """Counts repeated texts, and texts that differ only so, in 16 bytes each.
 
     In one of 10**12 lists of a million users it may take two users for one. So use it for warnings, never for
     decisions.
@@ -207,7 +206,7 @@ class Repeats:
         """Yield the users unchanged and count each."""
         for user in users:
             self._names.append(hash(user))
-            self._folded.append(hash("".join(user.casefold().split())))
+            self._folded.append(hash(_alike(user)))
             yield user
 
     def warn(self) -> None:
@@ -244,8 +243,8 @@ class Repeats:
         """Warn of names that differ from another one only by case or spaces."""
         if alike := self.alike():
             click.echo(
-                f"Warning: {alike} names differ from another name only by case or spaces, and each has its own budget. If "
-                "they are the same users, spell each user in one way",
+                f"Warning: {alike} names differ from another name only by case or spaces, and each has its own budget. If they "
+                f"are the same users, spell each user in one way. {ALIKE_TOO}",
                 err=True,
             )
 

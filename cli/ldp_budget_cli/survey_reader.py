@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ldp_budget._lookalikes import difference
+from ldp_budget._numbers import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
 from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval
 
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
-from .inputs import why_no_user
+from .errors import did_you_mean
+from .people import Footers, kind_of_no_user
 from .table_reader import WIDTHS, ArrowTable, Row
 
 if TYPE_CHECKING:
@@ -63,10 +66,13 @@ class SurveyReader(AnswerReader):
         ]
 
     def _place(self, table: Table) -> int:
-        missing = [name for name, column in self._columns.items() if column not in table.columns]
+        missing = [name for name, column in self._columns.items() if canonical_text(column) not in table.columns]
         if missing:
+            column = self._columns[missing[0]]
+            apart = difference(column, table.columns)
+            close = f" {apart}" if apart else did_you_mean(column, table.columns)
             raise click.UsageError(
-                f"{table.path} has no column {self._columns[missing[0]]!r} for the question {missing[0]}. Columns: "
+                f"{table.path} has no column {column!r} for the question {missing[0]}.{close} Columns: "
                 f"{', '.join(table.columns)}. Add --column {missing[0]}=COLUMN"
             )
         self._places = [table.place("column", column) for column in self._columns.values()]
@@ -74,6 +80,7 @@ class SurveyReader(AnswerReader):
 
     def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
+        self._footers = None if user_place is None else Footers(table.columns, user_place)
         while some := list(islice(each, _ROWS)):
             yield self._batch(table, some, self._places, user_place, self._public_places)
 
@@ -100,8 +107,8 @@ class SurveyReader(AnswerReader):
         for row in rows:
             if row.problem:
                 left_out.leave(table, row, None, row.problem, WIDTHS)
-            elif user_place is not None and (why := why_no_user(row.cells[user_place], self._how.exact_users)):
-                left_out.leave(table, row, self._user_column(table), why)
+            elif user_place is not None and (why := self._no_user(row.cells, user_place)):
+                left_out.leave(table, row, self._user_column(table), why, kind_of_no_user(why))
             else:
                 complete.append(row)
         users = [] if user_place is None else [canonical_text(row.cells[user_place]) for row in complete]
@@ -120,7 +127,7 @@ class SurveyReader(AnswerReader):
 
     def _user_column(self, table: Table) -> int:
         assert self._how.user_column is not None
-        return table.columns.index(self._how.user_column)
+        return table.columns.index(canonical_text(self._how.user_column))
 
     def _numbers(self, table: Table, row: Row, mask: int, places: list[int]) -> list[float] | None:
         """Return the answers to the asked questions of a row, NaN for the others; None if it is left out."""
@@ -128,7 +135,8 @@ class SurveyReader(AnswerReader):
         for at, question in enumerate(self._survey.questions):
             if not mask >> at & 1:
                 continue
-            text = self._question_texts[at](row.cells[places[at]])
+            text = row.cells[places[at]]
+            text = text if text in self._missing else self._question_texts[at](text)
             if text in self._missing:
                 self.answers.left_out.leave_missing(table, row, self._places[at], text)
                 return None
@@ -152,7 +160,7 @@ class SurveyReader(AnswerReader):
         try:
             if self._is_outside(question, text):
                 lower, upper = question.domain.ends  # type: ignore[union-attr]
-                return min(max(float(text), lower), upper)
+                return min(max(number_in(text), lower), upper)
             return question.number_of(text, 0)
         except OutsideDomain as error:
             return not_in_domain(table, text, error, self._near_of(at, text))
@@ -162,7 +170,7 @@ class SurveyReader(AnswerReader):
         if not self._how.clip or not isinstance(question.domain, Interval):
             return False
         try:
-            number = float(text)
+            number = number_in(text)
         except ValueError:
             return False
         lower, upper = question.domain.ends

@@ -11,22 +11,25 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 from click.core import ParameterSource
 
-from ldp_budget._validation import shown
+from ldp_budget._lookalikes import difference
+from ldp_budget._validation import canonical_text, shown
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.reports.arrow_tables import row_file
 from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
 
 from .errors import did_you_mean, where_to_look
 from .output import cell, counted, finite, marked, options
+from .people import IMPORT_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,11 +117,12 @@ class Table:
 
     def __init__(self, path: str, columns: list[str], *, header: bool) -> None:
         self.path = path
-        self.columns = columns
+        self.columns = [canonical_text(each) for each in columns]
         self._header = header
 
     def place(self, option: str, column: str) -> int:
         """Return the position of a column. Raises `InvalidParameter` unless exactly one column has that name."""
+        column = canonical_text(column)
         if column not in self.columns:
             raise click.UsageError(self._no_column(option, column))
         if self.columns.count(column) > 1:
@@ -131,7 +135,8 @@ class Table:
         """Return the error for an unknown column."""
         if not self.columns:
             return f"{_spelt(option)}: {self.path} is empty, so it has no column {column!r}. {_FILLED}"
-        close = did_you_mean(column, self.columns)
+        apart = difference(column, self.columns)
+        close = f" {apart}" if apart else did_you_mean(column, self.columns)
         return (
             f"{_spelt(option)}: {self.path} has no column {column!r}.{close} Columns: {', '.join(self.columns)}"
             f"{self._hint()}"
@@ -183,6 +188,9 @@ class Table:
 
 _UNCLOSED = "unexpected end of data"
 """The text of the error of `csv` for a file that ends within quotes."""
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[,;\t]*', re.IGNORECASE)
+"""A first line in which a spreadsheet program names the separator."""
+_LONGEST_CELL = 1 << 20
 
 
 class CsvTable(Table):
@@ -190,39 +198,97 @@ class CsvTable(Table):
 
     def __init__(self, path: str, layout: Layout, file: TextIO) -> None:
         self._layout, self._path = layout, path
-        self._reader = csv.reader(_decoded(path, layout, file), delimiter=layout.delimiter, strict=True)
+        lines = _decoded(path, layout, file)
+        top = next(lines, "")
+        named = _SEPARATOR_LINE.fullmatch(top.strip("\ufeff\r\n"))
+        self._skipped = 0 if named is None else 1
+        delimiter = layout.delimiter if named is None else self._named_delimiter(named[1])
+        self._delimiter = delimiter
+        csv.field_size_limit(_LONGEST_CELL)
+        rest = lines if named is not None else chain([top] if top else [], lines)
+        self._reader = csv.reader(rest, delimiter=delimiter, strict=True)
         self._each = self._lines()
         self._first = next(self._each, None)
         first = [] if self._first is None else self._first[1]
         columns = first if layout.header else [str(number) for number in range(1, len(first) + 1)]
         super().__init__(path, columns, header=layout.header)
 
+    def _named_delimiter(self, named: str) -> str:
+        """Return the separator that the first line names. Raises a click error if another one was given."""
+        given = self._layout.delimiter
+        context = click.get_current_context(silent=True)
+        typed = context is not None and context.get_parameter_source("delimiter") is ParameterSource.COMMANDLINE
+        if typed and given != named:
+            raise click.UsageError(
+                f"--delimiter is {given!r}, and the first line of {self._path} says sep={named}. Leave --delimiter out, or "
+                "remove that line."
+            )
+        return named
+
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the lines that are not empty, each with its first line number."""
-        before = 0
+        before = self._skipped
         try:
             for cells in self._reader:
                 if cells:
                     yield before + 1, cells
-                before = self._reader.line_num
+                before = self._skipped + self._reader.line_num
         except csv.Error as error:
-            if str(error) != _UNCLOSED:
-                raise
-            raise click.ClickException(
-                f'{self._path}, line {before + 1}: unclosed quote: the row begins a cell with " and never ends it. '
-                'Add the missing ", or write "" for a quote inside a cell.'
-            ) from None
+            at = self._skipped + self._reader.line_num
+            raise click.ClickException(self._broken(str(error), before + 1, at)) from None
+
+    def _broken(self, error: str, first: int, last: int) -> str:
+        """Return the message for a row that cannot be parsed; `first` and `last` are its lines."""
+        remedy = 'Add the missing ", or write "" for a quote inside a cell.'
+        if error == _UNCLOSED:
+            return f'{self._path}, line {first}: unclosed quote: the row begins a cell with " and never ends it. {remedy}'
+        if "field larger" in error:
+            return (
+                f"{self._path}, line {first}: a cell has more than {_LONGEST_CELL:,} characters, as after a quote that "
+                f"does not close. {remedy}"
+            )
+        if "expected after" in error:
+            where = "in the same line" if last == first else f"first in line {last}"
+            return (
+                f"{self._path}, line {first}: the row begins a cell with a quote, and the next quote, {where}, is not "
+                f"before a {self._delimiter!r} or the end of the line. {remedy}"
+            )
+        return f"{self._path}, line {last}, is not CSV: {error}. {remedy}"
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows below the header, once."""
+        """Yield the rows below the header, once; further header rows, as Qualtrics writes them, are left out."""
         width = len(self.columns)
         first = [] if self._layout.header or self._first is None else [self._first]
-        for number, (line, cells) in enumerate(chain(first, self._each), 1):
-            yield Row(line, number, cells, "" if len(cells) == width else self._widths(len(cells)))
+        numbered = enumerate(chain(first, self._each), 1)
+        begun = list(islice(numbered, 2))
+        more = next((at for at, (_, (_, cells)) in enumerate(begun) if _is_import_ids(cells)), None)
+        if more is not None:
+            some = " and ".join(str(line) for _, (line, _) in begun[: more + 1])
+            click.echo(
+                f"Note: {self._path}: {'lines' if more else 'line'} {some} are further headers (Qualtrics), and no people",
+                err=True,
+            )
+            begun = begun[more + 1 :]
+        for number, (line, cells) in chain(begun, numbered):
+            problem = "" if len(cells) == width else self._widths(len(cells))
+            yield Row(line, number, cells, problem or self._swallowed(cells))
+
+    def _swallowed(self, cells: list[str]) -> str:
+        """Return the reason why a row is no row: a cell holds whole rows, as after a quote that closes too late."""
+        for each in cells:
+            if "\n" in each and len(self.columns) > 1:
+                inside = each.splitlines()[1:-1]
+                if inside and all(line.count(self._delimiter) == len(self.columns) - 1 for line in inside):
+                    return f"a quote closes too late: one cell holds {len(inside)} or more rows"
+        return ""
 
     def _widths(self, found: int) -> str:
         as_where = "header" if self._layout.header else "first row"
         return f"{'1 cell' if found == 1 else f'{found} cells'} instead of {len(self.columns)}, as in the {as_where}"
+
+
+def _is_import_ids(cells: Sequence[str]) -> bool:
+    return any(each.lstrip().startswith(IMPORT_ID) for each in cells)
 
 
 class ArrowTable(Table):
@@ -231,6 +297,7 @@ class ArrowTable(Table):
     def __init__(self, path: str, file: ArrowFile) -> None:
         super().__init__(path, file.columns, header=True)
         self._file = file
+        self._named: list[str] = file.columns
 
     def stretches(
         self, *places: int, numbers: int | Sequence[int] | None = None
@@ -241,8 +308,13 @@ class ArrowTable(Table):
         """
         fractions = [numbers] if isinstance(numbers, int) else numbers or ()
         for place in places:
-            self._file.check(self.columns[place], numbers=place in fractions)
-        for found in self._file.stretches([self.columns[place] for place in places]):
+            self._file.check(self._named[place], numbers=place in fractions)
+        for found in self._file.stretches([self._named[place] for place in places]):
+            if self._file.rows == 0 and any(_is_import_ids(column.cells()[:2]) for column in found):
+                raise click.ClickException(
+                    f"{self.path}: the first rows are further headers (Qualtrics), and no people. Nothing was written or "
+                    "charged. Remove them."
+                )
             yield self._file.rows + 1, found
 
     def found(self, text: str) -> str:
@@ -338,11 +410,7 @@ def _shown(layout: Layout) -> str:
     return layout.encoding.upper()
 
 
-NO_USER = "the user is missing"
 WIDTHS = "another number of cells than columns"
-NOT_EXACT = (
-    "the user has spaces or invisible characters at an end, or is not in Unicode normal form NFC (--exact-users)"
-)
 SKIP_HINT = "To leave out invalid rows, add --skip-invalid --skipped-to FILE"
 
 

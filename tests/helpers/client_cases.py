@@ -157,10 +157,8 @@ def answers_for(program: Program, seed: int) -> Iterator[Any]:
     if given["kind"] == "word":
         while True:
             length = chance.randrange(1, 1 + given["length"])
-            yield (
-                "".join(chance.choice("aeéz0 한") for _ in range(length)).encode()[:length].decode(errors="ignore")
-                or "b"
-            )
+            word = "".join(chance.choice("aeéz0 한") for _ in range(length)).encode()[:length].decode(errors="ignore")
+            yield word if word.strip() else "b"
     lower, upper = float(given["lower"]), float(given["upper"])
     yield from (lower, upper, (lower + upper) / 2)
     while True:

@@ -19,6 +19,8 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from .._numbers import is_number
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -53,6 +55,8 @@ def decimal(value: int | float | str | Decimal) -> Decimal:
         raise ValueError("a truth value is not a number")
     if isinstance(value, float):
         value = repr(float(value))
+    elif isinstance(value, str) and not is_number(value.strip()):
+        raise ValueError("not a number")  # `Decimal` also reads 1_000 and full-width digits
     try:
         number = Decimal(value)
     except (InvalidOperation, TypeError, ValueError):

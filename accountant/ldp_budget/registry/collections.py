@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts, column_of
-from .._validation import check_instance, check_many, check_name, check_user, check_whole, shown
+from .._lookalikes import difference
+from .._validation import canonical_text, check_instance, check_many, check_name, check_user, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
-from ..sdk.domain import Categories
+from ..sdk.domain import Categories, check_categories, codes_of
 from ..sdk.mechanism import Mechanism, count_of
 from .plugins import mechanism as find_mechanism
 from .public_definition import NOTHING, About
@@ -202,6 +202,9 @@ class Collection:
     def read_values(self, texts: Any) -> NDArray[np.float64] | NDArray[np.int64]:
         """Users' answers as text, converted to values that the mechanism randomizes.
 
+        Each text is first brought into Unicode normal form NFC, without spaces and invisible characters at its ends, as
+        the answers of the collection are.
+
         Parameters:
             texts: one for each user, a list or a column of pandas, Polars or Arrow; for categorical answers, their
                 names. Whole numbers in a column are read as their decimals.
@@ -214,14 +217,17 @@ class Collection:
             InvalidParameter: `texts` are not texts.
             NotSupported: the mechanism has no client that reads text.
         """
+        if self.mechanism.domain is not None:
+            given = check_texts("texts", texts, "a list of strings, one for each user")
+            texts = [canonical_text(text) if isinstance(text, str) else text for text in given]
         if self.categories is None:
             values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
             return values
-        codes = {category: code for code, category in enumerate(self.categories)}
-        texts = list(check_texts("texts", texts, "a list of strings, one for each user"))
+        codes = codes_of(self.categories)
         for position, text in enumerate(texts):
             if not isinstance(text, str) or text not in codes:
-                raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position)
+                hint = difference(text, self.categories)
+                raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position, hint=hint)
         domain = self.mechanism.domain
         assert isinstance(domain, Categories)
         return domain.check([codes[text] for text in texts])
@@ -292,7 +298,7 @@ class Collection:
             estimate = self.mechanism.estimate(reports)
             return estimate if self.categories is None else estimate.named(self.categories)
         mechanism: Any = self.mechanism
-        names = [*candidates]
+        names = [canonical_text(each) if isinstance(each, str) else each for each in candidates]
         found: Estimate = mechanism.estimate(reports, candidates=self.read_values(names))
         return found.named(names)
 
@@ -449,6 +455,7 @@ def collection_of(
     """
     if categories is not None:
         check_categories(categories)
+        categories = tuple(map(canonical_text, categories))
         if "domain_size" in kind.fields and "domain_size" not in options:
             options = {**options, "domain_size": len(categories)}
     return Collection(name, kind(**options), categories, about).agreed()
@@ -462,14 +469,3 @@ def survey_collection(survey: Survey) -> Collection:
     """
     check_instance("survey", survey, Survey, "a `Survey`")
     return Collection(survey.name, survey.questionnaire(), None, survey.about(), survey=survey).agreed()
-
-
-def check_categories(categories: Sequence[str]) -> None:
-    """Raise `InvalidParameter` unless these are at least two distinct, non-empty names."""
-    expected = "at least two distinct, non-empty names"
-    if len(categories) < 2 or not all(isinstance(each, str) and each for each in categories):
-        found = f"one name, {categories[0]!r}" if len(categories) == 1 else shown(list(categories))
-        raise InvalidParameter("categories", expected, found)
-    for category, count in Counter(categories).items():
-        if count > 1:
-            raise InvalidParameter("categories", expected, f"{category!r} {count} times")

@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from .._validation import check_many, shown
+from .._lookalikes import difference
+from .._validation import canonical_text, check_many, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, OutsideDomain
 from ..guarantees import ANY_INPUTS, Approximate, Copies, Pure, SymmetricPair, Unbounded
 from ..guarantees.fixed_point import UP
-from ..sdk.domain import Categories, Interval
+from ..sdk.domain import Categories, Interval, codes_of
 from ..sdk.mechanism import Mechanism
 from ..sdk.parameters import Field, integer
 from .plugins import RESERVED_NAME
@@ -87,16 +88,23 @@ class Question:
         """The element type, the shape and the size in bytes of a report."""
         return report_layout(self.mechanism)
 
+    @functools.cached_property
+    def codes(self) -> dict[str, int]:
+        """The number of each text that counts as an answer of a choice."""
+        return codes_of(self.categories or ())
+
     def number_of(self, answer: Any, position: int) -> float:
         """Return an answer as the number that the mechanism randomizes. Raises `OutsideDomain`."""
         if self.categories is not None:
-            if answer not in self.categories:
-                raise OutsideDomain(f"one of {', '.join(self.categories)} ({self.name})", answer, position)
-            return float(self.categories.index(answer))
+            text = canonical_text(answer) if isinstance(answer, str) else answer
+            if not isinstance(text, str) or text not in self.codes:
+                domain = f"one of {', '.join(self.categories)} ({self.name})"
+                raise OutsideDomain(domain, answer, position, hint=difference(text, self.categories))
+            return float(self.codes[text])
         try:
-            return float(self.mechanism.read_values([str(answer)])[0])
+            return float(self.mechanism.read_values([canonical_text(str(answer))])[0])
         except OutsideDomain as error:
-            raise OutsideDomain(f"{error.domain} ({self.name})", answer, position) from None
+            raise OutsideDomain(f"{error.domain} ({self.name})", answer, position, hint=error.hint) from None
 
     def check(self, numbers: Any, positions: Any) -> Any:
         """Return answers as the mechanism takes them; `positions` number their rows. Raises `OutsideDomain`."""

@@ -40,9 +40,10 @@ from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json
-from .._validation import shown
+from .._numbers import value_of
+from .._validation import canonical_text, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, UnknownName
-from ..sdk.domain import Categories
+from ..sdk.domain import Categories, check_categories
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.numeric_mechanism import NumericMechanism
 from .plugins import mechanism as find_mechanism
@@ -262,6 +263,7 @@ class Survey:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             hint = "Texts need quotes, and a key may appear once in a table."
             raise InvalidParameter(place, "a TOML file", error, hint=hint) from None
+        data = _canonical(data)
         table = _Table(place, "", data, ("survey", "question"))
         return _survey(table.take("survey", dict, "a table"), data.get("question"), place)
 
@@ -316,6 +318,15 @@ _QUESTION_KEYS = ("name", "text", "kind", "categories", "lower", "upper", "unit"
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
 
+def _canonical(data: Any) -> Any:
+    """Return the values of a file with each text in the form in which texts are compared."""
+    if isinstance(data, str):
+        return canonical_text(data)
+    if isinstance(data, list):
+        return [_canonical(each) for each in data]
+    return {name: _canonical(each) for name, each in data.items()} if isinstance(data, dict) else data
+
+
 class _Table:
     """A table of the file. Its messages name the file, the table and the key."""
 
@@ -354,10 +365,11 @@ class _Table:
         value = self.data.get(key)
         if value is None:
             return None
-        try:
-            number = None if isinstance(value, bool) or not isinstance(value, int | str | Decimal) else Decimal(value)
-        except ArithmeticError:
-            number = None
+        if isinstance(value, str):
+            number = value_of(value)
+        else:
+            is_plain = isinstance(value, int | Decimal) and not isinstance(value, bool)
+            number = Decimal(value) if is_plain else None
         if number is None or not number.is_finite():
             raise self.invalid(key, expected)
         return number
@@ -472,7 +484,9 @@ def _categories(table: _Table) -> tuple[str, ...]:
     names = table.take("categories", list, expected)
     if len(names) < 2 or not all(isinstance(name, str) and name.strip() for name in names):
         raise table.invalid("categories", expected)
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise InvalidParameter(table.where("categories"), expected, f"{name!r} twice", hint="Remove one of them.")
+    try:
+        check_categories(names)
+    except InvalidParameter as error:
+        hint = error.hint or "Remove one of them."
+        raise InvalidParameter(table.where("categories"), expected, error.found, hint=hint) from None
     return tuple(names)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .._validation import canonical_text, check_switch
 from ..errors import InvalidParameter
-from ..sdk.domain import Categories
+from ..sdk.domain import Categories, yes_no
 
 if TYPE_CHECKING:
     from ..registry.collections import Collection
@@ -33,7 +33,7 @@ class AnswerTexts:
         self._listed = frozenset(listed := collection.categories or ())
         self.unlisted = isinstance(domain, Categories) and not domain.listed
         """True if any text is an answer, so that a misspelled one is not found."""
-        self._clean = {canonical_text(each): each for each in listed}
+        self._clean = yes_no(listed) | {canonical_text(each): each for each in listed}
         self._folded = {folded(each): each for each in listed}
         if ignore_case and len(self._folded) < len(listed):
             hint = "Leave --ignore-case out, or make a collection whose answers differ by more."

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import OutsideDomain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,7 +35,7 @@ def read_cells(
     found: Stretch,
     *,
     counts_as: Callable[[str], str] | None = None,
-    none: frozenset[str] = frozenset(),
+    none: Container[str] = frozenset(),
     without: Sequence[int] = (),
 ) -> Cells:
     """Return the answers in a stretch of a column, and the rows without an answer.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lookalikes import difference
+from .._validation import canonical_text
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
 from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
 from ..sdk.domain import Categories
@@ -46,17 +47,29 @@ def check_countable(collection: Collection, names: Sequence[str] | None, most: i
         raise InvalidParameter("candidates", expected)
 
 
-def check_candidates(collection: Collection, names: Sequence[str]) -> None:
-    """Raise `InvalidParameter` unless each name is an answer of the collection and appears once."""
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise InvalidParameter("candidates", "distinct answers", f"{name!r} {times} times")
+def check_candidates(collection: Collection, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names as the collection spells its answers, or in the form in which texts are compared.
+
+    Raises `InvalidParameter` unless each name is an answer of the collection and appears once.
+    """
     try:
-        collection.read_values(names)
+        codes = collection.read_values(names)
     except OutsideDomain as error:
         raise InvalidParameter(
-            "candidates", f"answers of {collection.name} ({error.domain})", repr(error.found)
+            "candidates", f"answers of {collection.name} ({error.domain})", repr(error.found), hint=error.hint
         ) from None
+    if lists_answers(collection):
+        answers = collection.answer_names(collection.mechanism.domain.size)  # type: ignore[union-attr]
+        spelled = tuple(answers[code] for code in codes.tolist())
+    else:
+        spelled = tuple(map(canonical_text, names))
+    first: dict[str, str] = {}
+    for given, name in zip(names, spelled, strict=True):
+        if name in first:
+            found = f"{name!r} {spelled.count(name)} times"
+            raise InvalidParameter("candidates", "distinct answers", found, hint=difference(given, [first[name]]))
+        first[name] = given
+    return spelled
 
 
 def total_of(collection: Collection, blocks: Iterable[NDArray[Any]]) -> Any:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import struct
-import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._validation import shown
+from .._validation import canonical_text, check_storable, shown
 from ..errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -44,8 +43,8 @@ def check_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def canonical_value(text: str) -> str:
-    """Return a value in Unicode's form NFC, without spaces at its ends. Raises `InvalidParameter` if it is too long."""
-    value = unicodedata.normalize("NFC", text).strip()
+    """Return a value in the form in which texts are compared. Raises `InvalidParameter` if it is too long."""
+    value = canonical_text(check_storable("public", text))
     if len(value) > LONGEST_VALUE or not value.isprintable():
         raise InvalidParameter("public", f"values of at most {LONGEST_VALUE} printable characters", shown(value))
     return value

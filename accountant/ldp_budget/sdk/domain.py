@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._dataframes import as_texts, check_texts
-from .._validation import shown
+from .._lookalikes import difference
+from .._numbers import NO_NUMBER, number_in, whole_in, why_no_number
+from .._validation import canonical_text, check_storable, shown
 from ..errors import InvalidParameter, OutsideDomain
 
 if TYPE_CHECKING:
@@ -77,14 +79,15 @@ class Categories:
             OutsideDomain: a text is not an answer; the error names the first.
             InvalidParameter: `texts` are not texts.
         """
-        return self.check(_parsed(texts, int if self.listed else self.number_of, str(self)))
+        return self.check(_parsed(texts, whole_in if self.listed else self.number_of, str(self)))
 
     def number_of(self, text: str) -> int:
         """Return the number that a text maps to where answers are not listed.
 
         A whole number without leading zeros maps to itself. So a number that is negative, or `size` or more, is
         outside the domain. Any other text maps to its digest: 8 bytes of BLAKE2b (personalised "ldp-budget text")
-        over its UTF-8 form, little-endian, mod `size`. Every client computes the same number.
+        over its UTF-8 form, little-endian, mod `size`. The text is first brought into Unicode normal form NFC, without
+        spaces and invisible characters at its ends. Every client computes the same number.
 
         Parameters:
             text: any text that is not empty and has no lone surrogate, which UTF-8 cannot encode.
@@ -95,7 +98,7 @@ class Categories:
         Raises:
             InvalidParameter: `text` is empty, has a lone surrogate, or is not a text.
         """
-        if not isinstance(text, str) or not text:
+        if not isinstance(text, str) or not (text := canonical_text(text)):
             raise InvalidParameter("text", "a string of at least one character", shown(text))
         if _WHOLE_NUMBER.fullmatch(text):
             return int(text)
@@ -137,7 +140,7 @@ class Words(Categories):
         return (as_answers if self.size < _LARGE else as_large_answers)(values, self.size, str(self))
 
     def number_of(self, text: str) -> int:
-        """Return the number of a word.
+        """Return the number of a word, in the form in which texts are compared.
 
         Parameters:
             text: the word.
@@ -148,7 +151,7 @@ class Words(Categories):
         Raises:
             ValueError: `text` is empty, too long, contains NUL, has a lone surrogate, or is not a text.
         """
-        word = text.encode() if isinstance(text, str) else b""
+        word = canonical_text(text).encode() if isinstance(text, str) else b""
         if not 0 < len(word) <= self.length or 0 in word:
             raise ValueError(f"the text must be one of the {self}, without NUL: got {shown(text)}")
         return int.from_bytes(word.ljust(self.length, b"\0"), "big")
@@ -211,9 +214,57 @@ class Interval:
             OutsideDomain: a text is not a number of the interval; the error names the first.
             InvalidParameter: `texts` are not texts.
         """
-        return self.check(_parsed(texts, float, str(self)))
+        return self.check(_parsed(texts, number_in, str(self)))
 
 
+def check_categories(categories: Sequence[str]) -> None:
+    """Raise `InvalidParameter` unless these are at least two distinct, non-empty names.
+
+    Names that are the same in Unicode normal form NFC, without spaces at their ends, are not distinct.
+    """
+    expected = "at least two distinct, non-empty names"
+    if len(categories) < 2 or not all(isinstance(each, str) and canonical_text(each) for each in categories):
+        found = f"one name, {categories[0]!r}" if len(categories) == 1 else shown(list(categories))
+        raise InvalidParameter("categories", expected, found)
+    seen: dict[str, int] = {}
+    for place, category in enumerate(categories):
+        check_storable("categories", category)
+        other = categories[seen.setdefault(canonical_text(category), place)]
+        if seen[canonical_text(category)] != place:
+            count = list(categories).count(category)
+            found = f"{category!r} {count} times" if count > 1 else f"{category!r} and {other!r}"
+            raise InvalidParameter("categories", expected, found, hint=difference(category, [other]))
+
+
+def codes_of(categories: Sequence[str]) -> dict[str, int]:
+    """Return the number of each text that counts as an answer; texts are compared in their canonical form.
+
+    If the answers are yes and no, 1, 0, true and false count as well: tables of official data have them.
+
+    Parameters:
+        categories: the names of the answers, in order.
+    """
+    codes = {canonical_text(category): code for code, category in enumerate(categories)}
+    return {other: codes[name] for other, name in yes_no(categories).items()} | codes
+
+
+def yes_no(categories: Sequence[str]) -> dict[str, str]:
+    """Return the answer for each of 1, 0, true and false if the answers are yes and no; else an empty mapping.
+
+    Parameters:
+        categories: the names of the answers, in order.
+    """
+    named = (
+        {canonical_text(each).casefold(): canonical_text(each) for each in categories} if len(categories) == 2 else {}
+    )
+    if set(named) != {"yes", "no"}:
+        return {}
+    yes, no = named["yes"], named["no"]
+    return dict.fromkeys(_YES, yes) | dict.fromkeys(_NO, no)
+
+
+_YES = ("1", "1.0", "true", "True", "TRUE")
+_NO = ("0", "0.0", "false", "False", "FALSE")
 _MOST_USERS = 10**18
 _LARGE = 2**62
 """From this size on, answers are Python integers in an array of objects."""
@@ -229,12 +280,14 @@ def check_users(users: int) -> None:
         raise InvalidParameter("users", f"a whole number from 1 to {_MOST_USERS}", shown(users))
 
 
-def _parsed(texts: Sequence[str], kind: Callable[[str], int | float], domain: str) -> list[int | float]:
+def _parsed(texts: Sequence[str], kind: Callable[[Any], int | float], domain: str) -> list[int | float]:
     numbers = []
-    whole = kind is int  # `int` would silently drop the fraction of a number
+    whole = kind is whole_in  # `int` would silently drop the fraction of a number
     for position, text in enumerate(check_texts("texts", texts, "a list of strings, one for each user")):
         try:
             numbers.append(operator.index(text) if whole and not isinstance(text, str) else kind(text))
         except (OverflowError, TypeError, ValueError):
-            raise OutsideDomain(domain, text, position) from None
+            why = why_no_number(text) if kind in (whole_in, number_in) else ""
+            hint = "" if why in ("", NO_NUMBER) else f"{why}."
+            raise OutsideDomain(domain, text, position, hint=hint) from None
     return numbers

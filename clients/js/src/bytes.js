@@ -5,6 +5,15 @@ const encoder = new TextEncoder();
 /** @param {string} text */
 export const utf8 = (text) => encoder.encode(text);
 
+const ENDS = "[\\s\\x1c-\\x1f\\x85\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff]+";
+const AROUND = new RegExp(`^${ENDS}|${ENDS}$`, "gu");
+
+/**
+ * A text as all clients compare it: in Unicode's form NFC, without spaces and invisible characters at its ends.
+ * @param {string} text
+ */
+export const canonicalText = (text) => text.normalize("NFC").replace(AROUND, "");
+
 /**
  * The lowest `size` bytes, of at most 8, of a whole number, little-endian; those of a negative one in two's complement.
  * @param {import("./numbers.js").Whole} number

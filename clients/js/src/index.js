@@ -5,7 +5,7 @@
  *     const report = client.randomize("yes", { secret });
  */
 
-import { toHex, utf8 } from "./bytes.js";
+import { canonicalText, toHex, utf8 } from "./bytes.js";
 import { systemBytes } from "./draws.js";
 import { checkDigest } from "./definition.js";
 import { blake2b } from "./hashes.js";
@@ -77,7 +77,7 @@ export class Client {
   numbered(answer) {
     const names = this.definition.answers;
     if (!names) return answer;
-    const number = names.indexOf(answer);
+    const number = names.findIndex((/** @type {string} */ name) => canonicalText(name) === canonicalText(`${answer}`));
     if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
     return number;
   }

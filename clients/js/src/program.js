@@ -1,6 +1,6 @@
 // The interpreter of client programs: what a mechanism's client draws and sends, as data.
 
-import { fromLittleEndian, joined, littleEndian, toHex, utf8, words } from "./bytes.js";
+import { canonicalText, fromLittleEndian, joined, littleEndian, toHex, utf8, words } from "./bytes.js";
 import { Draws, MOST_BOUND } from "./draws.js";
 import { blake2b, sha256, shake } from "./hashes.js";
 import { EACH, WHOLE, sized, small, within } from "./numbers.js";
@@ -271,6 +271,7 @@ export class Program {
    */
   read(answer) {
     const given = this.definition.input;
+    if (typeof answer === "string") answer = canonicalText(answer);
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
     if (given.kind === "word") return readWord(answer, sized(given.length));
     const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);

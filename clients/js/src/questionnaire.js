@@ -8,7 +8,7 @@
  * The format is specified in docs/reference/questionnaires.md.
  */
 
-import { fromHex, joined, utf8 } from "./bytes.js";
+import { canonicalText, fromHex, joined, utf8 } from "./bytes.js";
 import { checkDigest } from "./definition.js";
 import { systemBytes } from "./draws.js";
 import { sha256 } from "./hashes.js";
@@ -22,8 +22,6 @@ const SEED_BYTES = 32;
 const BLOCK = 64;
 const MOST_QUESTIONS = 64;
 const LABEL = utf8("ldp-budget questions 1\n");
-const ENDS = "[\\s\\x1c-\\x1f\\x85\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff]+";
-const AROUND = new RegExp(`^${ENDS}|${ENDS}$`, "gu");
 
 /** @typedef {Record<string, string | number>} Answers by the names of the asked questions */
 
@@ -90,7 +88,7 @@ export class Questionnaire {
    * @param {string} user
    */
   seedOf(user) {
-    return hmac(this.key, joined(LABEL, utf8(user.normalize("NFC").replace(AROUND, ""))));
+    return hmac(this.key, joined(LABEL, utf8(canonicalText(user))));
   }
 
   /**

@@ -509,7 +509,7 @@ class _Question:
 
         collection = self._collection
         if names is not None:
-            estimation.check_candidates(collection, names)
+            names = list(estimation.check_candidates(collection, names))
         estimation.check_countable(collection, names, most)
         reports = sum(total.reports for total in totals)
         if reports < self._least:

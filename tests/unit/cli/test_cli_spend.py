@@ -314,7 +314,7 @@ def test_command_opens_and_closes_the_ledger_once(
 def test_undecodable_name_is_an_error_without_a_traceback(budget: CommandLine) -> None:
     """A byte that is no UTF-8 on the command line arrives as a lone surrogate."""
     for arguments in (("policy", "show", "\udcff"), ("spend", "\udcff", *OUE)):
-        assert "without lone surrogates" in budget.error(*arguments, code=2)
+        assert "is not Unicode text in the locale" in budget.error(*arguments, code=2)
 
 
 # -- in a process of its own ---------------------------------------------------------------------------------

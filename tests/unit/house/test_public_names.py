@@ -301,7 +301,10 @@ def private_root(module: str) -> str:
 
 
 # Every room and every command may use these.
-SHARED = ("ldp_budget._validation", "ldp_budget._files", "ldp_budget._dataframes")
+SHARED = (
+    *("ldp_budget._validation", "ldp_budget._files", "ldp_budget._dataframes"),
+    *("ldp_budget._lookalikes", "ldp_budget._numbers"),
+)
 
 
 @pytest.mark.slow

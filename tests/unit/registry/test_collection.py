@@ -113,7 +113,7 @@ def test_categories_are_read_by_name_and_named_in_answers() -> None:
     assert Collection("poll", OUE).answer_names(3) == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize("text", ["Left", "left ", "", "0", "centre-left", "nan"])
+@pytest.mark.parametrize("text", ["Left", "le ft", "", "0", "centre-left", "nan"])
 def test_read_of_an_unknown_category_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(OutsideDomain) as caught:
         Collection("poll", OUE, PARTIES).read_values(["left", text])

@@ -137,7 +137,7 @@ def test_epsilons_of_questions_add_up_to_at_most_the_survey() -> None:
         ("upper = 14.5", f'upper = 14.5\nunit = "{"h" * 41}"', r"3 unit must be a text of at most 40 characters"),
         ('kind = "yes-no"', 'kind = "yes-no"\nunit = "h"', r"unit must be left out of a question of kind yes-no"),
         ('["good", "fair", "bad"]', '["good"]', r"\[\[question\]\] 1 categories must be .*two.*got \['good'\]"),
-        ('["good", "fair", "bad"]', '["a", "b", "a"]', r"categories must be .*'a' twice. Remove one"),
+        ('["good", "fair", "bad"]', '["a", "b", "a"]', r"categories must be .*'a' 2 times. Remove one"),
         ('["good", "fair", "bad"]', '["good", "fair"]', r"languages.*2 answers|languages.*3 answers"),
         ("upper = 14.5", "upper = 0", r"\[\[question\]\] 3 upper must be greater than lower, 0: got 0"),
         ("upper = 14.5", "", r"\[\[question\]\] 3 upper is missing"),

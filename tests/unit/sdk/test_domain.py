@@ -80,7 +80,8 @@ def test_domain_reads_a_text_as_one_number_in_every_client() -> None:
     assert free.read(["0", "12", "a"]).tolist() == [0, 12, 1569561202733858467]
     digest = hashlib.blake2b(b"a", digest_size=8, person=b"ldp-budget text").digest()
     assert free.number_of("a") == int.from_bytes(digest, "little") % 2**63
-    assert len({free.number_of(text) for text in ("7", "07", "+7", " 7", "7.0", "seven", "Seven")}) == 7
+    assert len({free.number_of(text) for text in ("7", "07", "+7", "7.0", "seven", "Seven")}) == 6
+    assert free.number_of(" 7\u200b") == 7
     assert free.check(["a", "12"]).tolist() == [free.number_of("a"), 12]
     for bad in ("", "-1", str(2**63)):
         with pytest.raises(OutsideDomain, match="at position 1"):

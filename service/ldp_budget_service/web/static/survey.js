@@ -1,7 +1,10 @@
-// made by clients/survey/build.mjs from 33 files with the digest fd886e667f1b86967fdd5d60ff640fff0ca83fc4f4778b0dbe5cd8a2fba3f59d
+// made by clients/survey/build.mjs from 33 files with the digest b8ca0da5051bb52c4983ab324fa480da0b49e21bbc2962440a4436507db4ce64
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
+var ENDS = "[\\s\\x1c-\\x1f\\x85\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff]+";
+var AROUND = new RegExp(`^${ENDS}|${ENDS}$`, "gu");
+var canonicalText = (text) => text.normalize("NFC").replace(AROUND, "");
 function littleEndian(number, size) {
   const bytes2 = new Uint8Array(8);
   new DataView(bytes2.buffer).setBigUint64(0, BigInt(number), true);
@@ -969,6 +972,7 @@ var Program = class {
    */
   read(answer) {
     const given = this.definition.input;
+    if (typeof answer === "string") answer = canonicalText(answer);
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
     if (given.kind === "word") return readWord(answer, sized(given.length));
     const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
@@ -1149,7 +1153,7 @@ var Client = class {
   numbered(answer) {
     const names = this.definition.answers;
     if (!names) return answer;
-    const number = names.indexOf(answer);
+    const number = names.findIndex((name) => canonicalText(name) === canonicalText(`${answer}`));
     if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
     return number;
   }
@@ -3720,8 +3724,6 @@ var SEED_BYTES = 32;
 var BLOCK2 = 64;
 var MOST_QUESTIONS = 64;
 var LABEL = utf8("ldp-budget questions 1\n");
-var ENDS = "[\\s\\x1c-\\x1f\\x85\\u00ad\\u061c\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u2069\\ufeff]+";
-var AROUND = new RegExp(`^${ENDS}|${ENDS}$`, "gu");
 function hmac(key, message) {
   const block = new Uint8Array(BLOCK2);
   block.set(key.length > BLOCK2 ? sha256(key) : key);
@@ -3763,7 +3765,7 @@ var Questionnaire = class {
    * @param {string} user
    */
   seedOf(user) {
-    return hmac(this.key, joined(LABEL, utf8(user.normalize("NFC").replace(AROUND, ""))));
+    return hmac(this.key, joined(LABEL, utf8(canonicalText(user))));
   }
   /**
    * The numbers of the asked questions, ascending.
