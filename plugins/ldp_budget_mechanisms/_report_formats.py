@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.sampling import Stream
+    from ldp_budget.sdk.share_laws import Cumulants
 
     Floats = NDArray[np.float64]
     Cells = NDArray[np.int64]
@@ -90,6 +91,16 @@ class MatrixEstimator:
         own = ((self.inverse - 1) ** 2 * self.matrix.T).sum(axis=1)
         np.fill_diagonal(spread, own)
         return spread
+
+    def cumulants(self) -> Cumulants:
+        """Return those of the contributions of holders, and of the other answer with the largest variance."""
+        from ldp_budget.sdk.share_laws import Cumulants
+
+        places = np.arange(len(self.spread))
+        others = np.where(np.eye(len(places), dtype=bool), -1.0, self.spread).argmax(axis=1)
+        other = (self.inverse**3 @ self.matrix)[places, others]
+        held = ((self.inverse - 1) ** 3 * self.matrix.T).sum(axis=1)
+        return Cumulants(self.spread[places, others], other, np.diagonal(self.spread), held)
 
     def worst_at_zero(self) -> float:
         """The largest variance per user of the count of an answer without users, over all answers of the others."""

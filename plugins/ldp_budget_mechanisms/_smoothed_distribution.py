@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldp_budget.sdk.confidence_intervals import quantile
+from ldp_budget.sdk.accepted_values import quantile
 from ldp_budget.sdk.estimates import MeanEstimate, SumAggregate
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate
+    from ldp_budget.sdk.share_laws import Cumulants
 
     from ._report_formats import MatrixEstimator
 
@@ -204,6 +205,10 @@ class MatrixSubstitution(FrequencyMechanism):
         from ._report_formats import count_rows
 
         return count_rows(reports, len(self.matrix))
+
+    @property
+    def contribution_law(self) -> Cumulants:
+        return self._estimator.cumulants()
 
     @property
     def least_noise(self) -> NDArray[Any]:

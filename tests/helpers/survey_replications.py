@@ -18,6 +18,7 @@ import numpy as np
 
 from ldp_budget import mechanism
 from ldp_budget.reports.public_attributes import PublicAttributes
+from ldp_budget.sdk.share_laws import AnswerLaw
 from ldp_budget.surveys.differences import difference
 from ldp_budget.surveys.finite_population import FinitePopulation, Noise
 from ldp_budget.surveys.means import Survey
@@ -204,7 +205,8 @@ def finite_coverage(replications: int, seed: int = 4) -> tuple[float, float]:
         reader.add(made.contributions(reports), PublicAttributes(("region",), (("a",), ("b",)), region[people]))
         moments = reader.read()
         for place, population in enumerate((FinitePopulation(2000, Noise(*made.contribution_noise)), None)):
-            survey = Survey(moments, equal_weights(moments), Design(("region",)), made.least_noise, population)
+            law = AnswerLaw(made.contribution_law)
+            survey = Survey(moments, equal_weights(moments), Design(("region",)), law, population)
             low, high = survey.means().interval()
             hits[place, number] = (low <= truths) & (truths <= high)
     corrected, plain = hits.mean(axis=(1, 2))

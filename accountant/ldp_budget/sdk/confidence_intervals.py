@@ -41,13 +41,12 @@ References:
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammaln, ndtr, stdtrit, xlog1py, xlogy
+from scipy.special import betainc, betaincinv, gammaln, ndtr, xlog1py, xlogy
 
-from .._validation import check_share
+from .accepted_values import quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -340,12 +339,3 @@ def bounded_margin(seen: float, most: float, width: float, reports: float, level
     raised = seen + width * math.sqrt(2 * math.log(1 / beyond) / (reports - 1)) if reports > 1 else math.inf
     rare = width * (0.5 + max(0.0, z * z - 1) / 6) / reports
     return z * min(raised, most) / math.sqrt(reports) + rare
-
-
-def quantile(level: float, freedom: int | None = None) -> float:
-    """Return z with P[|Z| <= z] = `level`: of a normal variable, or of Student's t with `freedom` degrees of freedom.
-
-    Raises `InvalidParameter` unless 0 < level < 1.
-    """
-    beyond = (1 - check_share("level", level)) / 2  # the lower tail, because the upper one would round to 1
-    return -NormalDist().inv_cdf(beyond) if freedom is None else -float(stdtrit(freedom, beyond))

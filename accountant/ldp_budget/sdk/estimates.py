@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from .share_laws import Cumulants
+
     Floats = NDArray[np.float64]
 
 
@@ -407,6 +409,18 @@ class SupportLaw:
         low, high = count_ends(counts, reports, support, chances, self.draws, score, level)
         return low * times, high * times
 
+    def cumulants(self) -> Cumulants:
+        """Return the variance and the third cumulant of one report's count, of an answer held by another and by its user."""
+        from .share_laws import Cumulants
+
+        found = []
+        for mean, chance, variance in ((0, self.noise, self.at_zero), (1, self.noise + self.gap, self.at_one)):
+            # The raw third moment of (draw - q)/(shown·gap), for a draw that is shown; the draws are independent.
+            cubed = (chance * (1 - self.noise) ** 3 - (1 - chance) * self.noise**3) / (self.shown**2 * self.gap**3)
+            one = variance * self.draws
+            found += [variance, (cubed - mean * (3 * one + 1)) / self.draws**2]
+        return Cumulants(*found)
+
     def total_variance(self, answers: int) -> float:
         """Return the variance per user of all counts together, for the answers of the users that make it largest."""
         repeat = answers // len(self.at_zero)
@@ -442,7 +456,7 @@ class MeanEstimate(Estimate):
     reports: int
     mean: float
     std_error: float
-    freedom: int | None = field(default=None, kw_only=True)
+    freedom: float | None = field(default=None, kw_only=True)
     overlap: float = field(default=1.0, kw_only=True)
 
     def __repr__(self) -> str:
@@ -511,7 +525,8 @@ class BitMeanEstimate(MeanEstimate):
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the ends of the Clopper-Pearson interval of the mean, which covers at any number of reports."""
-        from .confidence_intervals import binomial_ends, quantile
+        from .accepted_values import quantile
+        from .confidence_intervals import binomial_ends
 
         quantile(level)
         times = self.overlap
@@ -583,7 +598,7 @@ class BoundedMeanEstimate(MeanEstimate):
         )
 
 
-def _quantile(level: float, freedom: int | None = None) -> float:
-    from .confidence_intervals import quantile
+def _quantile(level: float, freedom: float | None = None) -> float:
+    from .accepted_values import quantile
 
     return quantile(level, freedom)

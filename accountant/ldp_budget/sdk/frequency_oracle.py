@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .estimates import Aggregate, CountEstimate, SupportLaw
+    from .share_laws import Cumulants
 
 MOST_ANSWERS = 4 * 10**6
 """The most answers that are all counted. An estimate of so many takes a few hundred megabytes, and seconds."""
@@ -155,15 +156,21 @@ class FrequencyMechanism(Mechanism):
         return found
 
     @property
-    def least_noise(self) -> NDArray[np.float64]:
-        """The least variance that randomization alone gives to a contribution of each answer, (d,).
-
-        A few reports may happen to be alike; an estimated variance is raised to what they must have at least.
-        """
+    def contribution_law(self) -> Cumulants:
+        """The variance and the third cumulant of a contribution, of those who hold an answer and of others, each (d,)."""
         import numpy as np
 
-        law = self._law
-        least: NDArray[np.float64] = np.minimum(law.at_zero, law.at_one) * np.ones(self.answers)
+        from .share_laws import Cumulants
+
+        return Cumulants(*(np.broadcast_to(part, (self.answers,)) for part in self._law.cumulants()))
+
+    @property
+    def least_noise(self) -> NDArray[np.float64]:
+        """The least variance that randomization alone gives to a contribution of each answer, (d,)."""
+        import numpy as np
+
+        law = self.contribution_law
+        least: NDArray[np.float64] = np.minimum(law.other, law.held)
         return least
 
     @property

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .estimates import MeanEstimate, SumAggregate
+    from .share_laws import Cumulants
 
 
 # Wide limits, within which every intermediate result still fits into a double.
@@ -302,6 +303,30 @@ class NumericMechanism(Mechanism):
 
         errors = (self.error_at(value) for value in self.critical_inputs())
         return np.array([max(mse - bias**2 for bias, mse in errors)]), np.zeros(1)
+
+    @property
+    def contribution_law(self) -> Cumulants:
+        """The variance and the third cumulant of a report of a user at the lower and at the upper end, each (1,).
+
+        Whatever the values, the reports vary at most as if their users held the two ends: the variances are raised where a
+        value between them has more noise than that. By default the third cumulants are 0, as for symmetric noise.
+        """
+        import numpy as np
+
+        from .share_laws import Cumulants
+
+        low, high = self.interval.ends
+        noise = {
+            value: mse - bias**2
+            for value in (low, high, *self.critical_inputs())
+            for bias, mse in (self.error_at(value),)
+        }
+        excess = 0.0
+        for value, variance in noise.items():
+            share = (value - low) / (high - low)
+            between = (1 - share) * noise[low] + share * noise[high] + (value - low) * (high - value)
+            excess = max(excess, variance - between)
+        return Cumulants(np.array([noise[low] + excess]), np.zeros(1), np.array([noise[high] + excess]), np.zeros(1))
 
     def report_bins(self, reports: Any) -> tuple[NDArray[np.int64], int]:
         """Return the bin of each report, (n,), and the number of bins in which `distribution` needs the reports.

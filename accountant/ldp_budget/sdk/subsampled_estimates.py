@@ -121,7 +121,7 @@ class SampledLaw:
             low, high = self._score_ends(self.sample.law, shares, level)
             low, high = self._exact_ends(self.sample.law, low, high, level)
         else:
-            from .confidence_intervals import quantile
+            from .accepted_values import quantile
 
             margin = quantile(level) * self.errors() / self.respondents
             low, high = shares - margin, shares + margin
@@ -130,7 +130,7 @@ class SampledLaw:
 
     def _score_ends(self, law: SupportLaw, shares: Floats, level: float) -> tuple[Floats, Floats]:
         """Return the shares f with (share ± step - f)² = z²·Var(f)."""
-        from .confidence_intervals import quantile
+        from .accepted_values import quantile
 
         z, asked, c = quantile(level), self.sample.reports, self.sampling
         # Half a step of the support, and above 99 % the skewness, as in `confidence_intervals`.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InvalidParameter
-from ..sdk.confidence_intervals import quantile
+from ..sdk.accepted_values import quantile
 from .means import MeansEstimate, Survey
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def difference(survey: Survey, first: MeansEstimate, second: MeansEstimate) -> D
     """
     influence = first.influence.minus(second.influence)
     variance = survey.variance(influence)
-    freedom = survey.design.freedom(survey.moments, influence.scale != 0)
+    freedom = survey.design.freedom(survey.moments, influence, np.ones(1))[0]
     return Difference(first.values - second.values, np.sqrt(variance), freedom)
 
 

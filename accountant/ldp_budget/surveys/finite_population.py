@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import InvalidParameter
+from ..sdk.share_laws import without_replacement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +82,14 @@ class FinitePopulation(NamedTuple):
         sampling = np.maximum(1 - rates, 0.0) @ (design.variances(moments, influence) - noises)
         found: Floats = np.maximum(sampling, 0.0) + np.maximum(noises.sum(axis=0), 0.0)
         return found
+
+    def missed(self, moments: Moments, weights: Weights, design: Design, kept: Any) -> tuple[Any, Any]:
+        """Return c and c′/c of `share_laws` for the respondents of each kept cell, by the rate of its stratum."""
+        of, levels = moments.codes(design.strata)
+        rates = self._rates(moments, weights, of, levels)
+        asked = np.bincount(of, moments.counts, len(levels))
+        missed, turn = without_replacement(asked, np.maximum(asked / rates, asked))
+        return missed[of][kept], turn[of][kept]
 
     def _rates(self, moments: Moments, weights: Weights, of: Any, levels: Sequence[tuple[str, ...]]) -> Floats:
         """Return the part of each stratum that was asked: the least of its cells, which never corrects too much."""

@@ -4,23 +4,33 @@ The mean of a group is the weighted sum of its contributions over the sum of its
 domain of the whole sample: the other respondents count for the variance with an influence of their own, and no
 stratum is cut in two.
 
-Contributions of rare answers are skewed: a few are large. So a symmetric interval around the estimate is too low, and
-misses the truth above more often than below. Intervals are shifted by (2t² + 1)/6 times the third cumulant of the
-estimate over its variance (Hall 1992, section 2.6, without its polynomial), at most by half their margin.
+An interval holds every mean in its range that a test does not reject; see `accepted_values`. The spread that a mean of θ gives
+follows from the law of the contributions and the scales of the respondents, see `share_laws`. The design multiplies its
+variance by an effect: the estimated variance over that of the law at the estimate.
+
+- The effect is estimated from few large contributions if an answer is rare. So for the means above the estimate, one
+  more respondent counts, with the largest weight, whose answer no report has shown; below the estimate, one who
+  does not hold it. Without it, nobody with a large weight may have reported the answer.
+- An effect below 1, as of strata or of values in the middle of their range, is raised by its own standard error.
+- Clusters have an effect of at least 1, and their degrees of freedom raise it to that of Student's t.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._validation import check_share
 from ..errors import InvalidParameter, NotSupported
-from ..sdk.confidence_intervals import quantile
+from ..sdk.accepted_values import GammaTails, Spread, accepted_means, quantile, stretch
+from ..sdk.share_laws import Scales, ShareLaw, share_spread
 from .strata import Design, Influence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from .finite_population import FinitePopulation
@@ -31,8 +41,9 @@ if TYPE_CHECKING:
     Cells = NDArray[np.bool_]
 
 
+_CLOSE, _TINY = 1e-9, 1e-300
 _FEW = 2.0
-"""Least variance of a share, times n²: that of Agresti and Coull (1998) where all n respondents agree."""
+"""Holders of an answer whose contributions a variance has at least, as if not all respondents agreed (Agresti and Coull 1998)."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +54,14 @@ class Survey:
         moments: the moments of the reports.
         weights: the weights of the respondents.
         design: the strata and clusters.
-        least_noise: the least variance of a contribution that randomization alone gives, (d,); see
-            `FrequencyMechanism.least_noise`. No variance is estimated to be less, nor less than that of a share in which
-            all respondents happen to agree. None for numbers, and if it is unknown.
+        law: the law of the contributions; None if it is unknown, as for numbers without a range.
         population: the finite population of the sample; None for a sample drawn with replacement.
     """
 
     moments: Moments
     weights: Weights
     design: Design = field(default_factory=Design)
-    least_noise: Floats | None = None
+    law: ShareLaw | None = None
     population: FinitePopulation | None = None
 
     def where(self, column: str, value: str) -> Cells:
@@ -86,12 +95,15 @@ class Survey:
             found = np.maximum(self.design.variance(self.moments, influence), 0.0)
         else:
             found = self.population.variance(self.moments, self.weights, self.design, influence)
-        if self.least_noise is None:
+        if self.law is None:
             return found
+        law = self.law.at(np.zeros(self.moments.sums.shape[1]))
         size = float(influence.scale**2 @ self.moments.counts)  # 1/n for equal weights
         people = np.inf if self.population is None else self.population.people
-        sampling = _FEW * size**2 * max(0.0, 1 - self.moments.reports / people)
-        return np.maximum(found, np.maximum(self.least_noise * size, sampling))
+        few = _FEW * size**2 * (law.held + max(0.0, 1 - self.moments.reports / people))
+        least = np.maximum(np.minimum(law.other, law.held) * size, few) if self.law.exact else few
+        raised: Floats = np.maximum(found, least)
+        return raised
 
     def means(self, cells: Cells | None = None) -> MeansEstimate:
         """Return the weighted means of the contributions, of all respondents or of the group in some cells.
@@ -115,10 +127,85 @@ class Survey:
         variance = self.variance(influence)
         spread = share @ moments.squares / total - values**2
         simple = np.maximum(spread, 0.0) * reports / (reports - 1) / reports
-        freedom = self.design.freedom(moments, kept)
-        skewness = self.design.skewness(moments, influence)
-        errors, corrected = np.sqrt(variance), self.population is not None
-        return MeansEstimate(reports, values, errors, freedom, total, simple, influence, skewness, corrected)
+        freedom = self.design.freedom(moments, influence, np.ones(1))[0]
+        shape = self._shape(values, influence, kept)
+        return MeansEstimate(reports, values, np.sqrt(variance), freedom, total, simple, influence, shape)
+
+    def _shape(self, values: Floats, influence: Influence, kept: Cells) -> Shape | None:
+        """Return the law of the means of a group as far as intervals need it; None if that of a contribution is unknown."""
+        if self.law is None:
+            return None
+        moments, weights, law = self.moments, self.weights, self.law.around(values)
+        scale, counts = influence.scale[kept], moments.counts[kept]
+        missed = (
+            (1.0, 1.0) if self.population is None else self.population.missed(moments, weights, self.design, kept)
+        )
+        scales = Scales.of(scale, counts, *missed)
+        design = self.design
+        simple = (
+            weights.margins is None
+            and not design.strata
+            and design.clusters is None
+            and np.ptp(scale) <= _CLOSE * scale.max()
+        )
+        if simple and law.exact:
+            return Shape(law, scales, equal=True)
+        found = self._found(influence)
+        share = np.clip(values, 0.0, 1.0)
+        largest, cumulants = scales.largest, law.at(share)
+        effects = []
+        for side, own in ((-1, cumulants.other), (1, cumulants.held)):
+            # As if one more respondent, with the largest weight, did not hold the answer, or held it.
+            near = np.clip(share + side * largest, 0.0, 1.0)
+            spread = share_spread(law, scales, near)
+            shown = found + largest**2 * (own + 1)
+            if law.exact:
+                shown = np.maximum(shown, spread.noise)
+            ratio = shown / np.maximum(spread.variance, _TINY)
+            if design.clusters is None:
+                skewness = spread.third**2 * scales.squares / np.maximum(spread.variance, _TINY) ** 3
+                fourths = float(scale**4 @ counts) / scales.squares**2
+                raised = ratio * (1 + np.sqrt((skewness + 2) * fourths))
+                effects.append(np.where(ratio >= 1, ratio, np.minimum(1.0, raised)))
+            else:
+                effects.append(np.maximum(1.0, ratio))
+        freedom = (
+            [None, None] if design.clusters is None else [design.freedom(moments, influence, e) for e in effects]
+        )
+        return Shape(law, scales, *effects, *freedom)
+
+    def _found(self, influence: Influence) -> Floats:
+        """Return the variance that the reports show, without the least that they must have."""
+        if self.population is None:
+            return np.maximum(self.design.variance(self.moments, influence), 0.0)
+        return self.population.variance(self.moments, self.weights, self.design, influence)
+
+
+class Shape(NamedTuple):
+    """The law of contributions, the scales of the respondents, and the effects of the design.
+
+    `below` and `above` multiply the variance for the means below and above the estimate. `below_freedom` and `above_freedom`
+    are their degrees of freedom, None if they need none. `equal`: all respondents count alike.
+    """
+
+    law: ShareLaw
+    scales: Scales
+    below: Any = 1.0
+    above: Any = 1.0
+    below_freedom: Any = None
+    above_freedom: Any = None
+    equal: bool = False
+
+    def ends(self, values: Floats, level: float) -> tuple[Floats, Floats]:
+        """Return the ends of the intervals of the means."""
+        check_share("level", level)
+
+        def side(effect: Any, freedom: Any) -> Callable[[Any], Spread]:
+            raised = effect if freedom is None else effect * stretch(level, freedom)
+            return lambda share: share_spread(self.law, self.scales, share, raised, lattice=self.equal)
+
+        tails = GammaTails(values, side(self.below, self.below_freedom), side(self.above, self.above_freedom))
+        return accepted_means(tails, level)
 
 
 @dataclass(frozen=True)
@@ -133,25 +220,22 @@ class MeansEstimate:
         total: the sum of the weights of the group.
         simple: the variances that a simple random sample with as many respondents would have had, (d,).
         influence: the influences on the means.
-        skewness: the third cumulants of the means over their variances, (d,), before a finite population correction.
-        corrected: True if the standard errors have a finite population correction.
+        shape: the law of the means, from which intervals follow; None if it is unknown.
     """
 
     respondents: int
     values: Floats
     std_errors: Floats
-    freedom: int
+    freedom: float
     total: float
     simple: Floats
     influence: Influence
-    skewness: Floats
-    corrected: bool = False
+    shape: Shape | None = None
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the ends of Student's confidence intervals, shifted for skewness, each (d,).
+        """Return the ends of the confidence intervals, each (d,): all means from 0 to 1 that a test does not reject.
 
-        With a finite population correction, only the end that skewness moves outward is moved: how much of the
-        skewness is the sample's, and thus corrected, is not known.
+        Where the law of the contributions is unknown, they are Student's.
 
         Parameters:
             level: the probability with which each interval covers, above 0 and below 1.
@@ -159,11 +243,10 @@ class MeansEstimate:
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
-        times = quantile(level, self.freedom)
-        margin = times * self.std_errors
-        shift = np.clip(self.skewness * (2 * times**2 + 1) / 6, -margin / 2, margin / 2)
-        below, above = (np.minimum(shift, 0.0), np.maximum(shift, 0.0)) if self.corrected else (shift, shift)
-        return self.values + below - margin, self.values + above + margin
+        if self.shape is not None:
+            return self.shape.ends(self.values, level)
+        margin = quantile(level, self.freedom) * self.std_errors
+        return self.values - margin, self.values + margin
 
     @property
     def design_effects(self) -> Floats:

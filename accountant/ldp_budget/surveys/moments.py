@@ -39,7 +39,6 @@ class Moments:
         counts: the number of reports of each, (K,).
         sums: the sums of their contributions, (K, d).
         products: the sums of their squares, (K, d); or of their products with each other, (K, d, d).
-        cubes: the sums of their cubes, (K, d).
         exclusive: True if the contributions are 1 for one of the answers and else 0, so that products are known.
     """
 
@@ -48,7 +47,6 @@ class Moments:
     counts: Floats
     sums: Floats
     products: Floats
-    cubes: Floats
     exclusive: bool = False
 
     @property
@@ -63,11 +61,6 @@ class Moments:
             return self.products
         diagonal: Floats = np.diagonal(self.products, axis1=1, axis2=2)
         return diagonal
-
-    @property
-    def powers(self) -> tuple[Floats, Floats, Floats]:
-        """The sums of the contributions, of their squares and of their cubes, each (K, d)."""
-        return self.sums, self.squares, self.cubes
 
     def codes(self, columns: Sequence[str], option: str = "column") -> tuple[Ints, tuple[Combination, ...]]:
         """Return the code of each cell for a cross of columns, (K,), and the combination of values of each code.
@@ -127,12 +120,11 @@ class MomentsReader:
             self._add_cell(public.combinations[code], contributions[places])
 
     def _add_cell(self, cell: Combination, z: Floats) -> None:
-        squares = z * z
-        products = z.T @ z if self._crossed else squares.sum(axis=0)
-        added = (float(len(z)), z.sum(axis=0), products, (squares * z).sum(axis=0))
+        products = z.T @ z if self._crossed else (z * z).sum(axis=0)
+        added = (float(len(z)), z.sum(axis=0), products)
         before = self._cells.get(cell, (0.0,) * len(added))
         self._cells[cell] = tuple(old + new for old, new in zip(before, added, strict=True))
-        if len(self._cells) * (products.size + 2 * self._answers) > MOST_NUMBERS:
+        if len(self._cells) * (products.size + self._answers) > MOST_NUMBERS:
             raise NotSupported(
                 f"{len(self._cells)} combinations of public attributes with {self._answers} answers need too much memory",
                 hint="Store fewer public columns, or columns with fewer values.",
@@ -144,15 +136,15 @@ class MomentsReader:
             raise NotSupported("there are no reports to estimate from")
         cells = tuple(sorted(self._cells))
         parts = [self._cells[cell] for cell in cells]
-        counts, sums, products, cubes = map(np.array, zip(*parts, strict=True))
-        return Moments(self._columns or (), cells, counts, sums, products, cubes, self._exclusive)
+        counts, sums, products = map(np.array, zip(*parts, strict=True))
+        return Moments(self._columns or (), cells, counts, sums, products, self._exclusive)
 
 
 def moments_of_counts(counts: Mapping[Combination, int], columns: tuple[str, ...]) -> Moments:
     """Return moments without contributions (d = 0), from the number of reports of each combination."""
     cells = tuple(sorted(counts))
     empty = np.zeros((len(cells), 0))
-    return Moments(columns, cells, np.array([counts[cell] for cell in cells], np.float64), empty, empty, empty)
+    return Moments(columns, cells, np.array([counts[cell] for cell in cells], np.float64), empty, empty)
 
 
 def moments_of(

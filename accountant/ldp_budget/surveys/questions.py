@@ -14,8 +14,8 @@ import numpy as np
 
 from ..errors import NotSupported, UnknownName
 from ..sdk.domain import Categories, Interval
-from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.numeric_mechanism import NumericMechanism
+from ..sdk.share_laws import AnswerLaw, Cumulants, TableLaw
 from .finite_population import Noise
 from .moments import EXCLUSIVE, PRODUCTS, MomentsReader
 from .quantiles import indicators
@@ -61,9 +61,15 @@ class AskedQuestion:
         return low, high - low
 
     @property
-    def least_noise(self) -> Any:
-        """The least variance of a contribution that randomization alone gives, (d,); None if it is unknown."""
-        return self.mechanism.least_noise if isinstance(self.mechanism, FrequencyMechanism) else None
+    def law(self) -> AnswerLaw | None:
+        """The law of a contribution, in its unit; None if the mechanism does not state it, or its numbers have no range."""
+        stated = None if self.mechanism.domain is None else getattr(self.mechanism, "contribution_law", None)
+        if stated is None:
+            return None
+        scale = self.unit[1]
+        powers = (scale**2, scale**3) * 2
+        cumulants = Cumulants(*(part / power for part, power in zip(stated, powers, strict=True)))
+        return AnswerLaw(cumulants, exact=self.answers is not None)
 
     @property
     def noise(self) -> Noise:
@@ -95,6 +101,12 @@ class AskedQuestion:
             return np.ones(len(reports), bool), reports
         asked, parts = survey.mechanism.unpack(reports)
         return asked[:, self.place], parts[self.place]
+
+
+def table_law(first: AskedQuestion, second: AskedQuestion) -> TableLaw | None:
+    """Return the law of `paired` contributions to two questions; None if that of one of them is unknown."""
+    one, two = first.law, second.law
+    return None if one is None or two is None else TableLaw(one, two)
 
 
 def questions_of(survey: Collection) -> tuple[AskedQuestion, ...]:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-_MANY = 30
-"""The degrees of freedom from which on the skewness of an estimate is known well enough to use it."""
+_TINY = 1e-300
+_LEAST_LEFT = 0.01
+"""The least part of a sample that is taken to be left without a cluster, so that a variance is finite."""
 
 
 class Influence(NamedTuple):
@@ -46,7 +47,7 @@ class Influence(NamedTuple):
 
 
 class _Units(NamedTuple):
-    """The number of units of each stratum, and the sums of their influences, of the squares and of the cubes.
+    """The number of units of each stratum, and the sums of their influences and of the squares.
 
     `each` are the summed influences of each unit, or of the respondents of each cell, and `of` is its stratum.
     """
@@ -54,7 +55,6 @@ class _Units(NamedTuple):
     number: Floats
     sums: Floats
     squares: Floats
-    cubes: Floats
     each: Floats
     of: Ints
 
@@ -109,33 +109,30 @@ class Design:
         found: Floats = number / (number - 1) * (units.squares - units.sums**2 / number)
         return found
 
-    def freedom(self, moments: Moments, cells: NDArray[np.bool_] | None = None) -> int:
-        """Return the degrees of freedom of the variance, the clusters or respondents less the strata; at least 1.
+    def freedom(self, moments: Moments, influence: Influence, effects: Floats) -> Floats:
+        """Return the degrees of freedom of the variance of estimates with these design effects, (d,); at least 1.
+
+        They are the respondents less the strata. The variance of clusters is a sum of unequal parts (Satterthwaite 1946):
+        a cluster has a part as if its people had been drawn one by one, and one for their correlation, which follows from the
+        effect and is larger for a large cluster.
 
         Parameters:
             moments: the moments of the reports.
-            cells: the cells to count; None for all.
+            influence: the influences on the estimates.
+            effects: their variances over those of people drawn one by one, (d,).
         """
-        kept = np.ones(len(moments.cells), bool) if cells is None else cells
+        kept = influence.scale != 0
         strata, _ = moments.codes(self.strata)
-        units = moments.counts[kept].sum()
-        if self.clusters is not None:
-            clusters, _ = moments.codes((*self.strata, self.clusters))
-            units = len(np.unique(clusters[kept]))
-        return max(1, int(units) - len(np.unique(strata[kept])))
-
-    def skewness(self, moments: Moments, influence: Influence) -> Floats:
-        """Return the third cumulant of each estimate over its variance, (d,), which shifts an interval; see `means`.
-
-        It is 0 where there are fewer than 30 degrees of freedom, because it is then not known well enough.
-        """
-        if self.freedom(moments, influence.scale != 0) < _MANY:
-            return np.zeros(influence.shift.shape[1])
-        units = self._units(moments, influence)
-        center = units.sums / units.number[:, None]
-        cubes = units.cubes - 3 * center * units.squares + 2 * units.number[:, None] * center**3
-        second = np.maximum((units.squares - units.number[:, None] * center**2).sum(axis=0), 0.0)
-        found: Floats = np.divide(cubes.sum(axis=0), second, out=np.zeros(len(second)), where=second > 0)
+        number = len(np.unique(strata[kept]))
+        if self.clusters is None:
+            return np.full(len(effects), max(1.0, float(moments.counts[kept].sum()) - number))
+        clusters, names = moments.codes((*self.strata, self.clusters))
+        scale, counts = np.abs(influence.scale), moments.counts
+        alone = np.bincount(clusters, scale**2 * counts, len(names))[:, None]
+        shared = np.bincount(clusters, scale * counts, len(names))[:, None] ** 2 - alone
+        together = max(float(shared.sum()), _TINY)
+        parts = alone + np.clip((effects - 1) * alone.sum() / together, 0.0, 1.0) * shared
+        found: Floats = np.maximum(1.0, parts.sum(axis=0) ** 2 / (parts**2).sum(axis=0) - number)
         return found
 
     def _units(self, moments: Moments, influence: Influence) -> _Units:
@@ -145,19 +142,29 @@ class Design:
         sums = scale * moments.sums - counts * shift
         if self.clusters is None:
             of, number = strata, np.bincount(strata, moments.counts, len(levels)).astype(np.float64)
-            first, second, third = (scale**power * part for power, part in enumerate(moments.powers, 1))
-            squares = second - 2 * first * shift + counts * shift**2
-            cubes = third - 3 * second * shift + 3 * first * shift**2 - counts * shift**3
+            squares = scale**2 * moments.squares - 2 * scale * moments.sums * shift + counts * shift**2
         else:
             clusters, names = moments.codes((*self.strata, self.clusters))
             sums = _summed(clusters, sums, len(names))
             of = np.zeros(len(names), np.int64)
             of[clusters] = strata
             number = np.bincount(of, minlength=len(levels)).astype(np.float64)
-            squares, cubes = sums**2, sums**3
+            sums = self._without(sums, _summed(clusters, np.abs(scale) * counts, len(names)), of, number)
+            squares = sums**2
         self._check_pairs(number, levels)
-        totals = [_summed(of, rows, len(levels)) for rows in (sums, squares, cubes)]
-        return _Units(number, totals[0], totals[1], totals[2], sums, of)
+        return _Units(number, _summed(of, sums, len(levels)), _summed(of, squares, len(levels)), sums, of)
+
+    def _without(self, sums: Floats, sizes: Floats, of: Ints, number: Floats) -> Floats:
+        """Return the summed influences, with that of each cluster as large as the change of the estimate without it.
+
+        That is the jackknife of a ratio; clusters of one size are unchanged. The linearized influence of a large cluster is
+        too small, because it pulls the estimate towards itself.
+        """
+        factor = (number / np.maximum(number - 1, 1))[of][:, None]
+        mean = (_summed(of, np.concatenate((sums, sizes), axis=1), len(number)) / number[:, None])[of]
+        left = 1 - factor * (sizes - mean[:, -1:]) / max(float(sizes.sum()), _TINY)
+        changed: Floats = mean[:, :-1] + (sums - mean[:, :-1]) / np.maximum(left, _LEAST_LEFT)
+        return changed
 
     def _check_pairs(self, units: Floats, levels: Sequence[tuple[str, ...]]) -> None:
         """Raise `InvalidParameter` for a stratum with a single unit."""

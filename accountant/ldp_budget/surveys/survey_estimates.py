@@ -21,7 +21,7 @@ from .finite_population import FinitePopulation, Noise, paired_noise
 from .means import MeansEstimate, Survey
 from .moments import SQUARES, Moments, moments_of_counts
 from .quantiles import quantiles
-from .questions import AskedQuestion, question, questions_of, read_bins, read_moments, read_table
+from .questions import AskedQuestion, question, questions_of, read_bins, read_moments, read_table, table_law
 from .raking import rake, read_totals
 from .strata import Design
 from .two_way import TwoWayTable
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
     from ..reports.parquet import Source
     from ..reports.public_attributes import PublicAttributes
+    from ..sdk.share_laws import ShareLaw
 
 ROUND = "round"
 """The public column with the names of the rounds, where each file is a round."""
@@ -211,12 +212,12 @@ class _Reader:
     weights: Weights
     level: float
 
-    def survey(self, moments: Moments, least_noise: Any = None, noise: Noise | None = None) -> Survey:
+    def survey(self, moments: Moments, law: ShareLaw | None = None, noise: Noise | None = None) -> Survey:
         rounds = bool(self.source.rounds)
         design = Design(((ROUND,) if rounds else ()) + self.options.strata, self.options.clusters)
         people = self.options.population
         population = None if people is None or noise is None else FinitePopulation(people, noise)
-        return Survey(moments, weights_for(moments, self.options, rounds), design, least_noise, population)
+        return Survey(moments, weights_for(moments, self.options, rounds), design, law, population)
 
     @property
     def _by(self) -> str | None:
@@ -225,7 +226,7 @@ class _Reader:
     def question(self, asked: AskedQuestion) -> Row:
         """Return the estimates of a question, its groups, and their differences."""
         moments = read_moments(self.source.survey, asked, self.source.blocks(), SQUARES)
-        survey, bins = self.survey(moments, asked.least_noise, self._noise(asked)), self._bins(asked)
+        survey, bins = self.survey(moments, asked.law, self._noise(asked)), self._bins(asked)
         means = survey.means()
         number = {"respondents": moments.reports} | ({} if asked.place is None else {"asked": moments.reports})
         row: Row = {**number, "design_effect": means.design_effect}
@@ -325,7 +326,7 @@ class _Reader:
         moments = read_table(self.source.survey, one, two, self.source.blocks())
         assert one.answers is not None
         assert two.answers is not None
-        table = TwoWayTable(self.survey(moments, noise=self._noise(one, two)), len(one.answers))
+        table = TwoWayTable(self.survey(moments, table_law(one, two), self._noise(one, two)), len(one.answers))
         means, test = table.means(), table.independence()
         shares = share_rows(means, self.level)
         margins, cells = shares[: len(one.answers) + len(two.answers)], shares[len(one.answers) + len(two.answers) :]

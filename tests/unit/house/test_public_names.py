@@ -223,6 +223,7 @@ ldp_budget.sampling.discrete
 ldp_budget.sampling.memoisation
 ldp_budget.sampling.rng
 ldp_budget.sdk
+ldp_budget.sdk.accepted_values
 ldp_budget.sdk.channels
 ldp_budget.sdk.client_program
 ldp_budget.sdk.confidence_intervals
@@ -236,6 +237,7 @@ ldp_budget.sdk.mechanism
 ldp_budget.sdk.numeric_mechanism
 ldp_budget.sdk.parameters
 ldp_budget.sdk.questionnaire_estimates
+ldp_budget.sdk.share_laws
 ldp_budget.sdk.subsampled_estimates
 ldp_budget.surveys
 ldp_budget.surveys.differences

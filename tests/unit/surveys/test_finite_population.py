@@ -10,6 +10,7 @@ import pytest
 
 from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter
+from ldp_budget.sdk.share_laws import AnswerLaw
 from ldp_budget.surveys.finite_population import FinitePopulation, Noise, paired_noise
 from ldp_budget.surveys.means import Survey
 from ldp_budget.surveys.moments import moments_of
@@ -77,21 +78,27 @@ def test_interval_where_everyone_was_asked_covers_shares_that_are_skewed() -> No
     for _ in range(300):
         moments = moments_of(made.contributions(made.randomize(answers, rng=int(rng.integers(2**62)))))
         population = FinitePopulation(300, Noise(*made.contribution_noise))
-        low, high = Survey(moments, equal_weights(moments), population=population).means().interval()
+        low, high = (
+            Survey(moments, equal_weights(moments), Design(), AnswerLaw(made.contribution_law), population)
+            .means()
+            .interval()
+        )
         hits.append((low <= truth) & (truth <= high))
     assert np.mean(hits, axis=0).min() >= 0.93
 
 
-def test_interval_of_a_finite_population_is_widened_and_not_shifted() -> None:
-    moments = moments_of(np.array([[1.0]] + [[0.0]] * 49))
-    plain, corrected = (
-        Survey(moments, equal_weights(moments), population=each).means()
-        for each in (None, FinitePopulation(50, Noise(np.array([0.02]), np.zeros(1))))
-    )
-    low, high = (float(end[0]) for end in corrected.interval())
-    assert 0.02 - low == pytest.approx(2.0096 * float(corrected.std_errors[0]), rel=1e-4)
-    assert high - 0.02 > 0.02 - low
-    assert 0.02 - plain.interval()[0][0] < plain.interval()[1][0] - 0.02
+def test_interval_of_a_census_is_that_of_the_noise_alone() -> None:
+    made = mechanism("randomized-response").calibrate(epsilon=6)
+    moments = moments_of(made.contributions(np.arange(200, dtype=np.uint8) % 10 == 0))
+    law, noise = AnswerLaw(made.contribution_law), Noise(*made.contribution_noise)
+    widths = []
+    for people in (None, 1e6, 400, 200):
+        population = None if people is None else FinitePopulation(people, noise)
+        low, high = Survey(moments, equal_weights(moments), Design(), law, population).means().interval()
+        widths.append(float(high[0] - low[0]))
+    assert widths[1] == pytest.approx(widths[0], rel=1e-3)
+    assert widths[2] < 0.8 * widths[1]
+    assert widths[3] < 0.3 * widths[1]
 
 
 def test_correction_of_a_stratum_with_too_few_people_names_it() -> None:
