@@ -40,6 +40,9 @@ need an `Idempotency-Key`. The header `Journal-Position` of an answer is the pos
 
 ROUTERS = (*ROUTES, health.router, metrics.router, html_pages.router)
 
+ESTIMATE_BYTES = 2 << 30
+"""Maximum address space of a process that estimates, in bytes."""
+
 LARGE = ("/v1/spends:batch",)
 """Paths that limit the size of their bodies themselves."""
 
@@ -69,6 +72,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.usage, app.state.approvals = UsageCache(accountant, settings.usage_seconds), Approvals(accountant)
     app.state.inboxes = Inboxes(accountant)
     app.state.workers = Workers(settings.question_processes, settings.question_seconds)
+    app.state.estimates = Workers(settings.estimate_processes, settings.estimate_seconds, ESTIMATE_BYTES)
     app.state.verifications = Verifications(accountant, settings.verify_hours)
     app.state.rates, app.state.load = Rate(settings.rate, settings.burst), Load()
     app.state.respondents = Rate(settings.respondent_rate, settings.respondent_burst)

@@ -6,16 +6,21 @@ no calculation delays a spend: it takes no interpreter lock and no memory of the
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.from_thread
 import anyio.to_process
+import anyio.to_thread
 
 from ldp_budget import InvalidParameter, Mechanism, mechanism
 from ldp_budget.guarantees.fixed_point import decimal
@@ -23,9 +28,10 @@ from ldp_budget.guarantees.fixed_point import decimal
 from .error_codes import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator
 
 
+_NICE = 19
 MOST_MEMORY = 3 << 30
 """Maximum address space of a worker in bytes.
 
@@ -134,7 +140,15 @@ def _delta(asked: Asked) -> Decimal:
     return check_delta(_amount("total_delta", asked["total_delta"]))
 
 
+def estimate(asked: Asked) -> Any:
+    """Return the estimate of a collection's rounds."""
+    from .estimates import estimate
+
+    return estimate(asked)
+
+
 QUESTIONS: dict[str, Callable[[Asked], Any]] = {
+    "estimate": estimate,
     "calibrate": calibrate,
     "compose": compose,
     "plan": plan,
@@ -143,11 +157,16 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
 }
 
 
-def answer(line: str) -> Any:
-    """Return the answer to a question, in a worker process. Errors of the library reach the service as they are."""
+def answer(line: str, memory: int = MOST_MEMORY) -> Any:
+    """Return the answer to a question, in a worker process. Errors of the library reach the service as they are.
+
+    The process has a limit of memory, and gives way to the service, whose spends go first.
+    """
+    import os
     import resource
 
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    os.setpriority(os.PRIO_PROCESS, 0, _NICE)
     asked = json.loads(line)
     return QUESTIONS[asked["question"]](asked)
 
@@ -158,42 +177,87 @@ _MOST_ANSWERS = 512
 _MOST_WAITING = 4
 _TOO_MUCH = (TimeoutError, anyio.BrokenWorkerProcess, MemoryError, OverflowError, RecursionError)
 
+Prepared = Callable[[], AbstractContextManager[Asked]]
+"""Gives a worker what is too large for the identity of a question, for as long as the calculation takes."""
+
 
 class Workers:
     """Pool of worker processes with a cache of answers. An answer never changes.
 
+    Requests for the same answer wait for one calculation. They wait in the event loop, so that no thread waits.
+
     Parameters:
         processes: maximum number of processes; each starts when it is first needed.
         seconds: maximum seconds per answer.
+        memory: maximum address space of a process in bytes.
     """
 
-    def __init__(self, processes: int, seconds: float) -> None:
-        self._processes, self._seconds = processes, seconds
-        self._running: anyio.CapacityLimiter | None = None
-        self._cached = lru_cache(_MOST_ANSWERS)(self._from_thread)
+    def __init__(self, processes: int, seconds: float, memory: int = MOST_MEMORY) -> None:
+        self._processes, self._seconds, self._memory = processes, seconds, memory
+        self._turns: anyio.CapacityLimiter | None = None
+        self._answers: OrderedDict[str, Any] = OrderedDict()
+        self._running: dict[str, asyncio.Task[Any]] = {}
 
     def ask(self, question: str, asked: Asked) -> Any:
         """Return the answer; for threads of the application. Raises as the library, and `ServiceError`."""
-        return self._cached(json.dumps({"question": question, **asked}, sort_keys=True))
+        return anyio.from_thread.run(self.answer, question, asked)
 
-    def _from_thread(self, line: str) -> Any:
-        return anyio.from_thread.run(self._answer, line)
+    async def answer(self, question: str, asked: Asked, prepared: Prepared | None = None) -> Any:
+        """Return the answer. Raises as the library, and `ServiceError`.
 
-    async def _answer(self, line: str) -> Any:
-        if self._running is None:
-            self._running = anyio.CapacityLimiter(self._processes)
-        # Threads that wait here are not available for other requests.
-        if self._running.statistics().tasks_waiting >= _MOST_WAITING:
-            raise ServiceError(
-                "overloaded", "too many calculations are in progress. Try again later.", {"Retry-After": "5"}
-            )
-        async with self._running:
+        Parameters:
+            question: one of `QUESTIONS`.
+            asked: what determines the answer, which is cached by it.
+            prepared: opens, in a thread, what the worker gets in addition.
+        """
+        line = json.dumps({"question": question, **asked}, sort_keys=True)
+        if line in self._answers:
+            self._answers.move_to_end(line)
+            return self._answers[line]
+        running = self._running.get(line)
+        if running is None:
+            if self._turns is None:
+                self._turns = anyio.CapacityLimiter(self._processes)
+            if len(self._running) >= self._processes + _MOST_WAITING:
+                raise ServiceError(
+                    "overloaded", "too many calculations are in progress. Try again later.", {"Retry-After": "5"}
+                )
+            running = self._running[line] = asyncio.ensure_future(self._calculated(line, prepared, self._turns))
+            running.add_done_callback(partial(self._keep, line))
+        return await asyncio.shield(running)  # it goes on if one of those that wait for it goes away
+
+    def _keep(self, line: str, running: asyncio.Task[Any]) -> None:
+        del self._running[line]
+        if running.cancelled() or running.exception() is not None:
+            return
+        self._answers[line] = running.result()
+        if len(self._answers) > _MOST_ANSWERS:
+            self._answers.popitem(last=False)
+
+    async def _calculated(self, line: str, prepared: Prepared | None, turns: anyio.CapacityLimiter) -> Any:
+        async with turns, _opened(prepared) as more:
+            asked = {**json.loads(line), **more}
             try:
                 with anyio.fail_after(self._seconds):  # the cancellation kills the process
                     return await anyio.to_process.run_sync(
-                        answer, line, cancellable=True, limiter=anyio.CapacityLimiter(1)
+                        answer, json.dumps(asked), self._memory, cancellable=True, limiter=anyio.CapacityLimiter(1)
                     )
             except _TOO_MUCH as error:
                 _log.warning("calculation", extra={"said": {"error": type(error).__name__}})
                 why = f"the calculation takes more than {self._seconds:g} seconds, or too much memory. Ask for less."
                 raise ServiceError("too-much-work", why) from None
+
+
+@asynccontextmanager
+async def _opened(prepared: Prepared | None) -> AsyncIterator[Asked]:
+    """Open and close in threads what a worker gets in addition."""
+    if prepared is None:
+        yield {}
+        return
+    held = await anyio.to_thread.run_sync(prepared)
+    more = await anyio.to_thread.run_sync(held.__enter__)
+    try:
+        yield more
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(held.__exit__, None, None, None)

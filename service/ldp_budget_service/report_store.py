@@ -1,4 +1,4 @@
-"""Cached collections, their inboxes, and the sums of their sealed rounds.
+"""Cached collections and their inboxes.
 
 A collection never changes, and constructing its mechanism takes long, so collections are cached. A sealed round never
 changes either.
@@ -74,17 +74,17 @@ def _read(accountant: Accountant, name: str) -> CachedCollection:
 
 # -- inboxes -----------------------------------------------------------------------------------------
 
-_MOST_TOTALS = 256
+_MOST_ROUNDS = 4096
 
 
 class Inboxes:
-    """The inboxes of a ledger's collections, and the sums of the most recently used rounds."""
+    """The inboxes of a ledger's collections, and the numbers of reports in their rounds."""
 
     def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
         self._lock = threading.Lock()
         self._opened: dict[str, Inbox] = {}
-        self._totals = lru_cache(maxsize=_MOST_TOTALS)(self._total)
+        self._counts = lru_cache(maxsize=_MOST_ROUNDS)(self._count)
 
     def of(self, collection: Collection) -> Inbox:
         """Return the inbox of a collection. Raises as `Inbox`."""
@@ -96,11 +96,9 @@ class Inboxes:
                 found = self._opened[collection.fingerprint] = Inbox(self._accountant, collection)
             return found
 
-    def total(self, collection: Collection, name: str) -> Any:
-        """Return the sum of a round's reports. Raises `UnknownName`."""
-        return self._totals(collection, name)
+    def count(self, collection: Collection, name: str) -> int:
+        """Return the number of reports in a round. Raises `UnknownName`."""
+        return self._counts(collection, name)
 
-    def _total(self, collection: Collection, name: str) -> Any:
-        from ldp_budget.reports.estimation import total_of
-
-        return total_of(collection, self.of(collection).round(name))
+    def _count(self, collection: Collection, name: str) -> int:
+        return self.of(collection).count(name)

@@ -24,6 +24,8 @@ class Settings:
         threads: maximum number of threads that use the ledger. Single spends use none.
         question_processes: number of worker processes for calculations.
         question_seconds: maximum seconds of one calculation.
+        estimate_processes: number of worker processes for estimates.
+        estimate_seconds: maximum seconds of one estimate.
         open_metrics: True if `/metrics` needs no API key when it is requested from this machine.
         tracing: True to record each request as an OpenTelemetry span.
         respondent_rate: sustained requests per second with one invitation; 0: unlimited.
@@ -46,6 +48,8 @@ class Settings:
     threads: int = 64
     question_processes: int = 1
     question_seconds: float = 10
+    estimate_processes: int = 1
+    estimate_seconds: float = 120
     open_metrics: bool = False
     tracing: bool = False
     respondent_rate: float = 2

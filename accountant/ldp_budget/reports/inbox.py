@@ -165,6 +165,10 @@ class Inbox:
         """Yield the reports of a round, as blocks of an array. Raises `UnknownName`."""
         return (self._reports_in(part) for part in self._parts(name))
 
+    def count(self, name: str) -> int:
+        """Return the number of reports in a round. Raises `UnknownName`."""
+        return sum(part.reports for part in self._parts(name))
+
     def marked(self, name: str) -> Iterator[bytes]:
         """Yield the reports of a round in parts: each report after its mark. Raises `UnknownName`."""
         return (_records(part)[:, : MARK_BYTES + self.report_bytes].tobytes() for part in self._parts(name))

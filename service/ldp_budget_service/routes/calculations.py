@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -116,36 +117,37 @@ class RulesAnswer(BaseModel):
 
 
 @router.post("/v1/calibrate", response_model=CalibrateAnswer, responses=_RESPONSES)
-def calibrate(asked: CalibrateAsked, request: Request, desk: Reader) -> Response:
+async def calibrate(asked: CalibrateAsked, request: Request, desk: Reader) -> Response:
     """Return the parameters of a mechanism that meet a privacy target, with their guarantee and utility."""
-    mechanism = asked.mechanism
-    return _asked(request, "calibrate", {**mechanism_asked(desk, mechanism, None), "users": asked.users})
+    chosen = await run_in_threadpool(mechanism_asked, desk, asked.mechanism, None)
+    return await _asked(request, "calibrate", {**chosen, "users": asked.users})
 
 
 @router.post("/v1/compose", response_model=RulesAnswer, responses=_RESPONSES)
-def compose(asked: ComposeAsked, request: Request, desk: Reader) -> Response:
+async def compose(asked: ComposeAsked, request: Request, desk: Reader) -> Response:
     """Return the composed loss of many reports of one user, under every composition rule."""
     told = asked.model_dump(include={"reports", "total_delta", "shuffled"})
-    return _asked(request, "compose", {**mechanism_asked(desk, asked.mechanism, asked.collection), **told})
+    chosen = await run_in_threadpool(mechanism_asked, desk, asked.mechanism, asked.collection)
+    return await _asked(request, "compose", {**chosen, **told})
 
 
 @router.post("/v1/plan", response_model=RulesAnswer, responses=_RESPONSES)
-def plan(asked: PlanAsked, request: Request, desk: Reader) -> Response:
+async def plan(asked: PlanAsked, request: Request, desk: Reader) -> Response:
     """Return the largest ε per report for which the given number of reports fits a total, under every rule."""
     told = asked.model_dump(include={"reports", "total_epsilon", "total_delta"})
-    chosen = {**mechanism_asked(desk, asked.mechanism, asked.collection), "at_epsilon": asked.collection is not None}
-    return _asked(request, "plan", {**chosen, **told})
+    chosen = await run_in_threadpool(mechanism_asked, desk, asked.mechanism, asked.collection)
+    return await _asked(request, "plan", {**chosen, **told, "at_epsilon": asked.collection is not None})
 
 
 @router.post("/v1/compare", response_model=list[Row], responses=_RESPONSES)
-def compare(asked: CompareAsked, request: Request, desk: Reader) -> Response:
+async def compare(asked: CompareAsked, request: Request, desk: Reader) -> Response:
     """Return every mechanism with its predicted error at the same ε, best first."""
     asked.check()
-    return _asked(request, "compare", asked.model_dump())
+    return await _asked(request, "compare", asked.model_dump())
 
 
-def _asked(request: Request, question: str, asked: dict[str, Any]) -> Response:
-    return json_answer(request.app.state.workers.ask(question, asked))
+async def _asked(request: Request, question: str, asked: dict[str, Any]) -> Response:
+    return json_answer(await request.app.state.workers.answer(question, asked))
 
 
 # -- mechanisms -----------------------------------------------------------------------------------------

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Header, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ldp_budget import Collection, InvalidParameter, UnknownName
+from ldp_budget import InvalidParameter, UnknownName
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.accounting.policies import DEFAULT
@@ -29,9 +30,9 @@ from ldp_budget.registry.public_definition import About
 
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError
+from ..estimates import RoundsToEstimate
 from ..problems import JSON, documented, json_answer
 from ..proofs import ChargeMark, ProofAnswer, ReportMark, mark_in, marks_in, proof_of
-from ..report_store import Inboxes
 from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, required
 
@@ -432,9 +433,9 @@ def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Respon
 @reports_router.get(
     "/v1/collections/{name:name}/estimate",
     response_model=EstimateAnswer,
-    responses=documented("unknown-name", "too-few-reports"),
+    responses=documented("unknown-name", "too-few-reports", "too-much-work", "overloaded"),
 )
-def estimate(
+async def estimate(
     name: str,
     request: Request,
     desk: Reader,
@@ -458,72 +459,31 @@ def estimate(
     Reports that wait for a round are not counted, and fewer reports than one group are not estimated (409). So
     repeated requests do not reveal a single report.
     """
+    chosen, names, position = await run_in_threadpool(_rounds, request, desk, name, candidates, top, round, by_round)
+    said = {"level": confidence, "names": names, "most": top, "adjust": adjust, "consistent": consistent}
+    estimates = request.app.state.estimates
+    found = await estimates.answer("estimate", {**chosen.identity(), **said}, chosen.copied)
+    return ok_with_position(position, {"rounds": found} if by_round else found)
+
+
+def _rounds(
+    request: Request,
+    desk: AuthContext,
+    name: str,
+    candidates: list[str] | None,
+    top: int | None,
+    round: str | None,
+    by_round: bool,
+) -> tuple[RoundsToEstimate, list[str] | None, str | None]:
+    """Return the rounds to estimate, the candidates, and the position of the journal.
+
+    Raises `ServiceError` for too few reports.
+    """
+    from ldp_budget.reports import estimation
+
     desk.check_collection(name)
-    held, position = desk.held.get(name), desk.position()
-    ask = _Question(held.collection, request.app.state.inboxes, request.app.state.settings.least_reports)
-    said = {"level": confidence, "names": candidates, "most": top, "adjust": adjust, "consistent": consistent}
-    if by_round:
-        return ok_with_position(position, {"rounds": ask.by_round(**said)})
-    return ok_with_position(position, ask.answer(round, **said))
-
-
-class _Question:
-    """An estimate of a collection, with a minimum number of reports."""
-
-    def __init__(self, collection: Collection, inboxes: Inboxes, least: int) -> None:
-        self._collection = collection
-        self._inboxes = inboxes
-        self._least = least
-
-    def answer(self, round: str | None, **said: Any) -> dict[str, Any]:
-        """Return the estimate of a round, or of all reports. Raises `ServiceError` if there are too few reports."""
-        if round is not None:
-            totals = [self._inboxes.total(self._collection, round)]
-        else:
-            totals = [self._inboxes.total(self._collection, each) for each in self._rounds()]
-        return self._row(totals, **said)
-
-    def by_round(self, **said: Any) -> list[dict[str, Any]]:
-        """Return the estimate of each round that has enough reports."""
-        rows = []
-        for each in self._rounds():
-            total = self._inboxes.total(self._collection, each)
-            if total.reports >= self._least:
-                rows.append({"round": each, **self._row([total], **said)})
-        return rows
-
-    def _rounds(self) -> list[str]:
-        return self._inboxes.of(self._collection).rounds()
-
-    def _row(
-        self,
-        totals: list[Any],
-        *,
-        level: float,
-        names: list[str] | None,
-        most: int | None,
-        adjust: str | None,
-        consistent: bool,
-    ) -> dict[str, Any]:
-        from ldp_budget.reports import estimation
-
-        collection = self._collection
-        if names is not None:
-            names = list(estimation.check_candidates(collection, names))
-        estimation.check_countable(collection, names, most)
-        reports = sum(total.reports for total in totals)
-        if reports < self._least:
-            why = f"an estimate needs {self._least} sealed reports: got {reports}. Seal a round: POST …/rounds"
-            raise ServiceError("too-few-reports", why)
-        result = estimation.estimate_totals(collection, totals, names, most=most)
-        assert result is not None
-        if collection.survey is not None:
-            return estimation.survey_row(collection, result, level=level, consistent=consistent)
-        if consistent and estimation.counts_answers(collection):
-            result = estimation.made_consistent(result)
-        row = estimation.estimate_row(collection, result, level=level, names=names)
-        if adjust is not None:
-            estimation.add_adjusted(result, row, adjust)
-        if "answers" in row:
-            row["answers"] = estimation.chosen_rows(row["answers"], names, most)
-        return row
+    position, collection, state = desk.position(), desk.collection(name), request.app.state
+    names = None if candidates is None else list(estimation.check_candidates(collection, candidates))
+    estimation.check_countable(collection, names, top)
+    least = state.settings.least_reports
+    return RoundsToEstimate.of(state.inboxes, collection, least, round, by_round), names, position

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -160,7 +161,7 @@ def list_policies(desk: Reader) -> Response:
     response_model=list[Row],
     responses=documented("unknown-name", "too-much-work", "overloaded"),
 )
-def simulate(
+async def simulate(
     name: str,
     request: Request,
     desk: Reader,
@@ -179,11 +180,21 @@ def simulate(
     """
     desk.check_policy(name)
     desk.check_collection(collection)
-    chosen = mechanism_asked(desk, None if mechanism is None else MechanismAsked.read(mechanism), collection)
+    read = None if mechanism is None else MechanismAsked.read(mechanism)
+    chosen, position, asked = await run_in_threadpool(_simulated, desk, name, read, collection, start)
+    more = {"every": every, "reports": reports}
+    found = await request.app.state.workers.answer("simulate", {**chosen, **asked, **more})
+    return ok_with_position(position, found)
+
+
+def _simulated(
+    desk: AuthContext, name: str, mechanism: MechanismAsked | None, collection: str | None, start: datetime | None
+) -> tuple[Row, str | None, Row]:
+    """Return the mechanism, the position of the journal, and the policy with the start, for a worker process."""
+    chosen = mechanism_asked(desk, mechanism, collection)
     position, found = desk.position(), desk.accountant.policy(name)
     begun = desk.accountant.now() if start is None else _in_range(start)
-    asked = {"policy": found.to_json(), "every": every, "reports": reports, "start": begun.isoformat()}
-    return ok_with_position(position, request.app.state.workers.ask("simulate", {**chosen, **asked}))
+    return chosen, position, {"policy": found.to_json(), "start": begun.isoformat()}
 
 
 @router.get(

@@ -124,7 +124,7 @@ def test_calculation_with_a_wrong_value_states_the_range(
 SLEEPS = """
 import json, os, time
 
-def answer(line):
+def answer(line, memory=0):
     asked = json.loads(line)
     time.sleep(asked.get("sleep", 0))
     if asked.get("die"):
@@ -196,8 +196,8 @@ def test_calculation_beyond_the_memory_limit_is_refused() -> None:
 def test_simulation_runs_in_another_process(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulation of 100 years took 7 seconds of the service's own processor time, during which no spend was served."""
     asked: list[str] = []
-    ask = Workers.ask
-    monkeypatch.setattr(Workers, "ask", lambda self, what, more: asked.append(what) or ask(self, what, more))
+    ask = Workers.answer
+    monkeypatch.setattr(Workers, "answer", lambda self, what, more: asked.append(what) or ask(self, what, more))
     accountant: Accountant = client.app.state.accountant  # type: ignore[attr-defined]
     accountant.set_policy("simulated", ["lifetime=5", "day=1"])
     answer = client.get("/v1/policies/simulated/simulation", params={"every": "day", "collection": "party"})
