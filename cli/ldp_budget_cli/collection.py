@@ -96,7 +96,11 @@ def add(
         made = collection_of(name, *chosen, answers, about)
     else:
         made = Collection(name, chosen, answers, about).agreed()
-    outcome = register(open_ledger(click.get_current_context(), create=True), made, "collection")
+    ledger = open_ledger(click.get_current_context(), create=True)
+    stored = stored_as(ledger, name)
+    if stored is not None and isinstance(chosen, tuple):
+        made = collection_of(name, *chosen, answers, about, stored)
+    outcome = register(ledger, made, "collection")
     if as_json:
         print_json(made.to_json())
         return
@@ -205,6 +209,16 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
         click.echo(f"Shown as it is stored, because {error}", err=True)
         definition = next(stored for stored in ledger.collections() if stored["name"] == name)
     _show(definition, as_json)
+
+
+def stored_as(ledger: Accountant | Client, name: str) -> Collection | None:
+    """Return the stored collection of a name, whose drawn seeds are used again; None if there is none to read."""
+    from ldp_budget.errors import NotSupported, UnknownName
+
+    try:
+        return ledger.collection(name)
+    except (NotSupported, UnknownName):
+        return None
 
 
 def register(ledger: Accountant | Client, made: Collection, noun: str) -> str:

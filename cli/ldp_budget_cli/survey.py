@@ -67,14 +67,16 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     from ldp_budget.registry.surveys import Survey
 
     from .app import check_local
-    from .collection import check_free, register
+    from .collection import check_free, register, stored_as
 
     try:
-        made = survey_collection(Survey.from_toml(file))
+        survey = Survey.from_toml(file)
+        survey_collection(survey)
+        check_free(survey.name)
+        ledger = check_local(open_ledger(ctx, create=True), "run `survey add` on the machine of the ledger")
+        made = survey_collection(survey, stored_as(ledger, survey.name))
     except InvalidParameter as error:
         raise click.UsageError(str(error) if str(error).startswith(file) else f"{file}: {error}") from None
-    check_free(made.name)
-    ledger = check_local(open_ledger(ctx, create=True), "run `survey add` on the machine of the ledger")
     _check_affordable(ledger, made)
     outcome = register(ledger, made, "survey")
     if as_json:

@@ -74,7 +74,9 @@ class Sketch(FrequencyMechanism):
     epsilon = real("privacy loss of one report", above=0, at_most=10**6)
     hashes = integer("hash functions k, the rows of the sketch", at_least=1, at_most=2**20)
     width = integer("cells m of each row", at_least=2, at_most=2**20)
-    seed = integer("draws the hash functions; public, one for all clients", at_least=0, at_most=2**63 - 1, default=0)
+    seed = integer(
+        "draws the public hash functions; a collection draws its own", at_least=0, at_most=2**63 - 1, default=0
+    )
     domain_size = optional_integer(
         "number of possible values; if left out, values are any whole numbers >= 0 and estimates need candidates",
         at_least=2,

@@ -77,7 +77,9 @@ class HeavyHitters(Mechanism):
     hashes = optional_integer(
         "public hash functions K; 65536 if left out, fewer for long words", at_least=1, at_most=2**20
     )
-    seed = integer("draws the hash functions; public, one for all clients", at_least=0, at_most=2**63 - 1, default=0)
+    seed = integer(
+        "draws the public hash functions; a collection draws its own", at_least=0, at_most=2**63 - 1, default=0
+    )
 
     def check(self) -> None:
         most = _MOST_COUNTERS // (self._levels * self._cells)

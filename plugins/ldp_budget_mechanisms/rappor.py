@@ -89,6 +89,7 @@ class Rappor(Mechanism):
     source = f"Erlingsson, Pihur and Korolova, RAPPOR, CCS 2014; {CASE_STUDY}, section 3.1"
 
     targets = ("epsilon", *_PROBABILITIES)
+    public_seed = "seed"
 
     bits = integer("bits of the Bloom filter, k", at_least=2, at_most=2**16)
     hashes = integer("hash functions, h", at_least=1, at_most=64)
@@ -99,7 +100,9 @@ class Rappor(Mechanism):
     epsilon = optional_real("privacy loss of one report, in place of f, p, q", above=0, at_most=10**6)
     epsilon_lifetime = optional_real("privacy loss of all reports of one value", above=0, at_most=10**6)
     any_inputs = flag("draw new permanent bits in every report, so that a change of value is hidden as well")
-    seed = integer("seed of the hash functions", at_least=0, at_most=2**63 - 1, default=0)
+    seed = integer(
+        "draws the public hash functions; a collection draws its own", at_least=0, at_most=2**63 - 1, default=0
+    )
     domain_size = optional_integer(
         "number of possible answers, all of them candidates", at_least=2, at_most=_MOST_ANSWERS
     )

@@ -15,6 +15,7 @@ from ..sdk.domain import Categories, check_categories, codes_of
 from ..sdk.mechanism import Mechanism, count_of
 from .plugins import mechanism as find_mechanism
 from .public_definition import NOTHING, About
+from .public_seeds import with_seed, with_seeds
 from .question_selection import chosen_questions, mask_of, random_seed, seed_of
 from .questionnaire import Questionnaire
 from .surveys import Survey
@@ -448,24 +449,32 @@ def collection_of(
     options: Mapping[str, Any],
     categories: tuple[str, ...] | None = None,
     about: About = NOTHING,
+    known: Collection | None = None,
 ) -> Collection:
     """A collection of a mechanism with these options. The number of categories is the default domain size.
 
-    Raises `InvalidParameter`.
+    A seed of public hash functions that is not among the options is drawn from the operating system: estimates are
+    unbiased over its draw. `known` is the stored collection of this name. Its seed is used again, so that the same
+    options make the same collection again. Raises `InvalidParameter`.
     """
     if categories is not None:
         check_categories(categories)
         categories = tuple(map(canonical_text, categories))
         if "domain_size" in kind.fields and "domain_size" not in options:
             options = {**options, "domain_size": len(categories)}
+    options = with_seed(kind, options, None if known is None else known.mechanism)
     return Collection(name, kind(**options), categories, about).agreed()
 
 
-def survey_collection(survey: Survey) -> Collection:
+def survey_collection(survey: Survey, known: Collection | None = None) -> Collection:
     """The collection of a survey: its questionnaire with the texts.
+
+    Seeds of public hash functions are drawn from the operating system. `known` is the stored survey of this name,
+    whose seeds are used again.
 
     Raises:
         InvalidParameter: a question has no mechanism, or its ε is above that of the survey.
     """
     check_instance("survey", survey, Survey, "a `Survey`")
-    return Collection(survey.name, survey.questionnaire(), None, survey.about(), survey=survey).agreed()
+    questionnaire = with_seeds(survey.questionnaire(), None if known is None else known.mechanism)
+    return Collection(survey.name, questionnaire, None, survey.about(), survey=survey).agreed()

@@ -20,7 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ldp_budget import InvalidParameter, UnknownName
+from ldp_budget import InvalidParameter, NotSupported, UnknownName
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.accounting.policies import DEFAULT
@@ -164,7 +164,12 @@ def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
     desk.check_collection(asked.name)
     about = About(asked.title, asked.question, asked.purpose, asked.contact, asked.languages)
     categories = None if asked.categories is None else tuple(asked.categories)
-    made = collection_of(asked.name, asked.mechanism.kind(), asked.mechanism.options, categories, about)
+    kind, options = asked.mechanism.kind(), asked.mechanism.options
+    try:
+        known = desk.accountant.collection(asked.name)
+    except (UnknownName, NotSupported):
+        known = None
+    made = collection_of(asked.name, kind, options, categories, about, known)
     desk.accountant.add_collection(made)
     return ok_with_position(desk.position(), made.to_json())
 

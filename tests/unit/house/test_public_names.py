@@ -189,6 +189,7 @@ ldp_budget.registry.collections
 ldp_budget.registry.hookspecs
 ldp_budget.registry.plugins
 ldp_budget.registry.public_definition
+ldp_budget.registry.public_seeds
 ldp_budget.registry.question_selection
 ldp_budget.registry.questionnaire
 ldp_budget.registry.ranking

@@ -316,7 +316,6 @@ def memo_is_kept(mechanism: Mechanism) -> None:
     _check_memoised(mechanism)
     values = users_of(mechanism, _MEMO_USERS)
     draw(mechanism, values, 7)  # raises `NotChecked` without a client, or without enough memory
-    expect(_refuses_without_secrets(mechanism, values), "randomize draws without secrets, so it repeats no draw")
     secrets, others = secrets_of(_MEMO_USERS, SEEDS[0]), secrets_of(_MEMO_USERS, SEEDS[1])
     once = mechanism.randomize(values, rng=7, secrets=secrets)
     expect(np.array_equal(once, mechanism.randomize(values, rng=7, secrets=secrets)), "a memo is not drawn again")
@@ -327,6 +326,7 @@ def memo_is_kept(mechanism: Mechanism) -> None:
     expect(np.array_equal(memo, alone), "which memo a user reports depends on who else is in the call")
     _check_apart(mechanism)
     _check_every_byte(mechanism, values, secrets)
+    expect(_refuses_without_secrets(mechanism, values), "randomize draws without secrets, so it repeats no draw")
 
 
 def _refuses_without_secrets(mechanism: Mechanism, values: Any) -> bool:
