@@ -41,7 +41,7 @@ MAC_BYTES = 8
 _HALF = HASH_BYTES // 2
 _LEDGER_ID_BYTES = 16
 _ROUNDS = (b"veil 1", b"veil 2", b"veil 3", b"veil 4")
-_OF_ONE_LEDGER = frozenset({b"row mac", b"chain hash", b"sums", b"commitment"})
+_OF_ONE_LEDGER = frozenset({b"row mac", b"chain hash", b"sums"})
 """The purposes whose hashes name the ledger. Two ledgers may have one key, and rows of one must not hold in the other."""
 
 
@@ -61,7 +61,7 @@ class Secret:
     def ledger_id(self) -> str:
         """The id of the ledger that uses this secret, if it has one; two ledgers may have been made with one key.
 
-        Every MAC, chain hash and commitment names it, in the salt of BLAKE2b's parameter block (Aumasson and others,
+        Every MAC and chain hash names it, in the salt of BLAKE2b's parameter block (Aumasson and others,
         "BLAKE2: simpler, smaller, fast as MD5", 2013). So it costs no time.
         """
         return self._ledger_id

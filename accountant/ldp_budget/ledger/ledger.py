@@ -85,6 +85,12 @@ class Ledger:
         return self._store.identity
 
     @property
+    def place(self) -> str:
+        """An identifier of the place of the rows, as far as the engine has one: a copy of the rows has another."""
+        place: str = getattr(self._store, "place", self._store.identity)
+        return place
+
+    @property
     def repeated(self) -> dict[str, int]:
         """The number of times this process retried work, by the engine's error code."""
         return dict(sorted(self._store.repeated.items()))

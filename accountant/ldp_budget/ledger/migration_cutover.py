@@ -8,8 +8,15 @@ Each step is one transaction of all partitions of one ledger:
 4. `open_target` opens the target.
 
 So at most one of the two is open, wherever a process is killed. The source names the move that may hand it over. A
-target of an aborted move, or of one that was started again with another target, can therefore never open. Files can
-be duplicated while they are filled, so the source also records the identity of the target that may open.
+target of an aborted move, or of one that was started again with another target, can therefore never open.
+
+The rows of a target can be copied before it opens: a file with `cp`, a database with its server's tools. So the source
+records the one place that may open, in two ways. It records the place as far as the engine has an identifier for it.
+And it records a random token that was just written to the place. Each attempt to open a target requires the recorded
+token there, writes a new one, and records it in the source in place of the old one. So the first attempt decides, and
+every copy that was made before it lacks the new token. Once the target is open, the source records that no other place
+may open. A copy that was made between the last token and that record, in the same place's identifier, would have to
+be opened by a second process within this moment.
 """
 
 from __future__ import annotations
@@ -22,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LedgerError
 from . import key_rotation, lifecycle
 from .ledger import is_fresh
-from .models import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED
+from .models import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED, Closing
 from .snapshot import by_account, parts
 
 if TYPE_CHECKING:
@@ -89,8 +96,9 @@ def hand_over(source: Ledger, target: Ledger, move: str) -> None:
                 why = f"its move to {target.name} was aborted or started again, so that place can never be used"
                 raise LedgerError(source.name, why)
             following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVED_AWAY)
-            transaction.set_lifecycle(following, (move, target.name, target.identity))
+            transaction.set_lifecycle(following, (move, target.name, _only(target, token)))
 
+    token = _write_token(source, target, None)
     source.run_in_partitions(close, source.partitions, allow_closed=True)
 
 
@@ -98,19 +106,71 @@ def open_target(source: Ledger, target: Ledger) -> None:
     """Open the target of a source that was handed over, unless it is open. Raises `LedgerError` for another target."""
     with source.reading() as reading:
         named, refusal = lifecycle.reason_of(reading), lifecycle.refusal(source.name, reading)
+    with target.reading() as reading:
+        if lifecycle.origin_of(reading).move != named.move:
+            raise refusal
+        is_open = reading.end.state != lifecycle.IMPORTING
+    if not is_open:
+        token = _write_token(source, target, named)
+        _record(source, named, _only(target, token))
+        named = named._replace(identity=_only(target, token))
+        target.run_in_partitions(_open, target.partitions, allow_closed=True)
+    if named.identity:
+        _record(source, named, "")
 
-    def finish(transactions: list[Transaction]) -> None:
+
+def _only(target: Ledger, token: str) -> str:
+    """Return the name of the one place that may open: the target, with this token."""
+    return f"{target.place} {token}"
+
+
+def _open(transactions: list[Transaction]) -> None:
+    for transaction in transactions:
+        if transaction.end.state == lifecycle.IMPORTING:
+            transaction.append_event(COPIED, transaction.time())
+            transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
+
+
+def _write_token(source: Ledger, target: Ledger, named: Closing | None) -> str:
+    """Write a new token into a target that is not open yet, and return it.
+
+    With `named`, the source's record of the place that may open, the target must be that place and have its token.
+    """
+    token = token_hex(8)
+
+    def write(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if lifecycle.origin_of(transaction).move != named.move:
-                raise refusal
-            if transaction.end.state == lifecycle.IMPORTING:
-                if target.identity != named.identity:
-                    why = f"it is a duplicate of {named.ledger}, and can never be used"
-                    raise LedgerError(target.name, why, hint="Remove it.")
-                transaction.append_event(COPIED, transaction.time())
-                transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
+            if named is not None and not _may_open(target, transaction, named):
+                why = f"it is a duplicate of {named.ledger}, and can never be used"
+                raise LedgerError(target.name, why, hint="Remove it.")
+            following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.IMPORTING)
+            transaction.set_lifecycle(following, (token, source.name, ""))
 
-    target.run_in_partitions(finish, target.partitions, allow_closed=True)
+    target.run_in_partitions(write, target.partitions, allow_closed=True)
+    return token
+
+
+def _may_open(target: Ledger, transaction: Transaction, named: Closing) -> bool:
+    """True if a target is the place that its source has recorded, with the token of that record."""
+    end = transaction.end
+    written = [transaction.numbered(Closing, end.generation, change) for change in range(1, end.changes + 1)]
+    tokens = [each.move for each in written if each is not None]
+    return end.state == lifecycle.IMPORTING and named.identity in [_only(target, token) for token in tokens]
+
+
+def _record(source: Ledger, named: Closing, identity: str) -> None:
+    """Record in the source which place may open, unless another process has recorded another one meanwhile."""
+
+    def record(transactions: list[Transaction]) -> None:
+        for transaction in transactions:
+            reason = lifecycle.reason_of(transaction)
+            if (reason.move, reason.identity) != (named.move, named.identity):
+                why = f"another process has completed, or is completing, its move to {reason.ledger}"
+                raise LedgerError(source.name, why, hint="Repeat the move to the same place.")
+            following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVED_AWAY)
+            transaction.set_lifecycle(following, (named.move, named.ledger, identity))
+
+    source.run_in_partitions(record, source.partitions, allow_closed=True)
 
 
 def abort(source: Ledger) -> None:

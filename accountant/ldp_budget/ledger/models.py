@@ -255,7 +255,9 @@ class KeyEpoch(NamedTuple):
 class Closing(NamedTuple):
     """The move that closed a ledger, and the other ledger's name in messages.
 
-    In a ledger that was moved, `identity` is that of the only target that may open; else it is empty.
+    In a ledger that was moved, `identity` names the only target that may open: its place, and the newest token that
+    was written there. It is empty once the target is open. In a target that is not open, `move` is such a token, after
+    the first row, which has the name of the move.
     """
 
     number: int

@@ -394,6 +394,9 @@ class Store(Protocol):
     def identity(self) -> str:
         """An identifier that is the same under each of the ledger's names; no other ledger has it, except backups."""
 
+    # A store may have a property `place`: text that differs between a ledger and a copy of all its rows elsewhere, as
+    # far as the engine can tell. Without it, `identity` is used.
+
     @property
     def repeated(self) -> Mapping[str, int]:
         """The number of times this process retried work, by the engine's error code."""

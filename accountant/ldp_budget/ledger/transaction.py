@@ -554,7 +554,7 @@ class Transaction(Reading):
     def import_tombstone(self, tombstone: Tombstone) -> None:
         """Store a tombstone of another ledger; the entry that records the erasure is copied separately."""
         self._write_back()
-        self.rows.forget(tombstone, None)
+        self.rows.forget(Tombstone(tombstone.user_hash, self.secret.row_mac(tombstone.user_hash)), None)
         self.writes += 1
 
     def set_lifecycle(self, value: Lifecycle, move: tuple[str, str, str] | None = None) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,6 +19,7 @@ from ldp_budget.errors import LedgerMissing
 from ledger_contract import check, coin
 from migration_story import Story, check_story, said, small
 from postgres_places import new_ledger
+from postgres_servers import shared_server
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +72,37 @@ def test_move_to_a_server_with_another_key_is_refused(
         with Accountant(there, clock=clock):
             pass  # made, and empty
         assert accountant.ledger.move_to(there).accounts == 5
+
+
+@pytest.mark.parametrize("twin_first", [False, True])
+def test_copy_of_a_database_that_a_move_has_filled_never_opens(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, twin_first: bool
+) -> None:
+    """The database was copied with its server's tools before the move opened it."""
+    small(tmp_path / "first.db", clock)
+    address = new_ledger(2)
+    name = urlsplit(address).path[1:]
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        with monkeypatch.context() as patch:
+            patch.setattr("ldp_budget.accounting.connect.open_target", lambda *given: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                accountant.ledger.move_to(address)
+        server = shared_server(None)
+        assert server is not None
+        server.run(f"CREATE DATABASE {name}_twin TEMPLATE {name}")
+        twin = address.replace(name, f"{name}_twin")
+        for place in (twin, address) * 2 if twin_first else (address, twin) * 2:
+            if place is twin:
+                with pytest.raises(LedgerError, match=r"it is a duplicate of .*, and can never be used"):
+                    accountant.ledger.move_to(place)
+            else:
+                accountant.ledger.move_to(place)
+        check(accountant)
+    with Accountant(address, create=False, clock=clock) as opened:
+        check(opened)
+        assert opened.spend("alice", coin("0.001"))
+    with Accountant(twin, create=False, clock=clock) as copy, pytest.raises(LedgerError, match="is being filled"):
+        copy.spend("alice", coin("0.001"))
 
 
 @pytest.fixture

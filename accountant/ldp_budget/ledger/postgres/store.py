@@ -111,6 +111,13 @@ _TABLES_SECONDS = 5.0
 _LOOK_SECONDS = 5.0
 """Longest time that a server may take to return the heads of its partitions."""
 _LOST = ("08", "57P", "40003")  # the connection's end, the server's, and "statement completion unknown"
+_OIDS = (
+    "SELECT (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),"
+    " 'partitions'::pg_catalog.regclass::pg_catalog.oid,"
+    " coalesce(pg_catalog.has_function_privilege("
+    "pg_catalog.to_regprocedure('pg_catalog.pg_control_system()'), 'execute'), false)"
+)
+_CLUSTER = "SELECT system_identifier FROM pg_catalog.pg_control_system()"
 _NOTHING = ". Nothing was charged."
 _MISCOUNTED = "the server wrote fewer rows than it was given and reported no error"
 _TRIGGERS = "Look for triggers and rules on its tables."
@@ -360,6 +367,17 @@ class PostgresStore:
             if tables is not None:
                 self._judge_tables(tables)
             return [row[0] for row in partitions.fetchall()]
+
+    @property
+    def place(self) -> str:
+        """The place of the tables: the cluster, the database and the oid of a table. A copy has another place.
+
+        The exception is a copy of a whole cluster, such as that of `pg_basebackup`: no server can tell it apart.
+        """
+        with _plainly(self.name), self._connections.lend() as connection, self._looking(connection):
+            oids: Any = connection.execute(_OIDS).fetchone()
+            cluster: Any = connection.execute(_CLUSTER).fetchone() if oids[-1] else ("",)
+        return " ".join(map(str, (self.identity, *cluster, *oids[:-1])))
 
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key file is at its path and has the ledger's key."""
