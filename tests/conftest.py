@@ -21,6 +21,8 @@ from typing import Any
 
 # Before numpy is imported: there is a worker for every core, and none to spare for threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Some shells export the width of their terminal; a test that is about widths sets its own.
+os.environ.pop("COLUMNS", None)
 
 import hypothesis
 import pytest

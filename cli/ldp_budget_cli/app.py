@@ -191,10 +191,11 @@ class Root(click.Group):
             from .errors import stopped
 
             raise stopped(ctx) from None
-        except click.Abort:
-            from .errors import Stopped
+        except click.Abort as abort:  # click raises it for Ctrl-C at a prompt, too
+            from .errors import Declined, Stopped
 
-            raise Stopped("nothing was changed.", "Aborted") from None
+            ended = Stopped if isinstance(abort.__context__, KeyboardInterrupt) else Declined
+            raise ended("nothing was changed.") from None
         except Exception as error:
             from .errors import to_click_exception
 

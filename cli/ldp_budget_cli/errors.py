@@ -9,6 +9,7 @@ import errno
 import os
 import re
 import shlex
+import signal
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -170,16 +171,22 @@ SENTENCES = {
 
 
 class Stopped(click.ClickException):
-    """A command was stopped by its user, or its user declined to confirm."""
+    """A command was stopped by Ctrl-C."""
 
-    def __init__(self, message: str, word: str = "Stopped") -> None:
-        super().__init__(message)
-        self._word = word
+    exit_code = 128 + signal.SIGINT  # as a shell reports a program that SIGINT ended
+    word = "Stopped"
 
     def show(self, file: IO[Any] | None = None) -> None:
         if sys.stderr.isatty():
             click.echo(err=True, file=file)  # after the ^C that a terminal shows
-        click.echo(f"{self._word}: {self.message}", err=True, file=file)
+        click.echo(f"{self.word}: {self.message}", err=True, file=file)
+
+
+class Declined(Stopped):
+    """The user of a command declined to confirm."""
+
+    exit_code = 1
+    word = "Aborted"
 
 
 def stopped(ctx: click.Context) -> Stopped:

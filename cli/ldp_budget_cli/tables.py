@@ -7,8 +7,10 @@ a block of fields. Numbers and single words are never broken. The forms for prog
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
+import sys
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
@@ -28,6 +30,11 @@ _LONG, _LEAST = 24, 16
 def terminal_width() -> int:
     """Return the width of the terminal, from COLUMNS if it is set; 80 where there is no terminal."""
     return shutil.get_terminal_size().columns
+
+
+def table_width() -> float:
+    """Return the width that tables have to fit: no limit in a file or a pipe, unless COLUMNS is set."""
+    return terminal_width() if sys.stdout.isatty() or os.environ.get("COLUMNS") else math.inf
 
 
 def shown(value: Any) -> str:
@@ -55,14 +62,14 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], drop: Sequ
 
     `drop` names the columns that may be left out, the least important first.
     """
-    lines, left_out = fitted(header, rows, terminal_width(), drop)
+    lines, left_out = fitted(header, rows, table_width(), drop)
     click.echo("\n".join(lines))
     if left_out:
         click.echo(f"Not shown, as the terminal is narrow: {', '.join(left_out)}. All columns: --json", err=True)
 
 
 def fitted(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], width: int, drop: Sequence[str] = ()
+    header: Sequence[str], rows: Sequence[Sequence[Any]], width: float, drop: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
     """Return the lines of a table, and the columns that were left out to fit them into `width`."""
     by_column = zip(*rows, strict=True) if rows else ((),) * len(header)
@@ -76,7 +83,7 @@ def fitted(
         columns = [column for column in columns if column.name != name]
         widths = _widths(columns, width)
     if widths is None:
-        return list(_blocks(columns, len(rows), width)), left_out
+        return list(_blocks(columns, len(rows), int(width))), left_out
     return [line for number in range(len(rows) + 1) for line in _row(columns, widths, number)], left_out
 
 
@@ -92,15 +99,16 @@ class _Column:
         self.least = max([0, *words, _LEAST if self.most > _LONG else 0])
 
 
-def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:
+def _widths(columns: Sequence[_Column], width: float) -> list[int] | None:
     """Return the width of each column, the widest ones narrowed until all fit; None if they cannot."""
     widths = [column.most for column in columns]
     over = sum(widths) + len(_GAP) * (len(columns) - 1) - width
-    for _ in range(over):
+    while over > 0:
         spare = [(each, place) for place, each in enumerate(widths) if each > columns[place].least]
         if not spare:
             return None
         widths[max(spare)[1]] -= 1
+        over -= 1
     return widths
 
 

@@ -6,17 +6,17 @@ Each goes into an environment of its own, to which pip brings what it needs.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,24 +45,22 @@ def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
 # -- what there is ---------------------------------------------------------------------------------------------------
 
 
-def candidates(minor: int) -> Iterator[str]:
-    """The places of a Python of a version: this one, the path, and pyenv."""
-    if sys.version_info[:2] == (3, minor):
-        yield sys.executable
-    for name in (f"python3.{minor}", "python3", "python"):
-        yield shutil.which(name) or ""
-    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    yield from (str(path / "bin" / "python") for path in sorted(kept.glob(f"3.{minor}.*"), reverse=True))
+@cache
+def interpreters() -> dict[tuple[int, int], Path]:
+    """The Pythons that `tools/pythons.py` finds, by their versions."""
+    spec = importlib.util.spec_from_file_location("pythons_tool", ROOT / "tools" / "pythons.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    found: dict[tuple[int, int], Path] = tool.interpreters()
+    return found
 
 
-def python_of(minor: int) -> str:
-    """A Python of a version that starts; skips the test where there is none."""
-    code = "import sys, venv; print(*sys.version_info[:2])"
-    for candidate in filter(None, candidates(minor)):
-        done = subprocess.run([candidate, "-c", code], capture_output=True, text=True, timeout=60)
-        if done.stdout.split() == ["3", str(minor)]:
-            return candidate
-    pytest.skip(f"there is no Python 3.{minor} here")
+def python_of(minor: int) -> Path:
+    """A Python of a version; skips the test where there is none."""
+    python = interpreters().get((3, minor))
+    return python or pytest.skip(f"there is no Python 3.{minor} here")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +79,7 @@ def only(folder: Path, ending: str) -> Path:
 # -- installing ------------------------------------------------------------------------------------------------------
 
 
-def environment(python: str, folder: Path) -> Path:
+def environment(python: Path, folder: Path) -> Path:
     """The Python of a new, empty environment."""
     run(python, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
     return folder / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"

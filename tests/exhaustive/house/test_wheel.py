@@ -101,7 +101,7 @@ def test_wheel_declares_its_dependencies(wheel: Path) -> None:
         entry_points = opened.read(metadata.replace("METADATA", "entry_points.txt")).decode()
     needs = [need for need in described.get_all("Requires-Dist", []) if "extra ==" not in need]
     assert {need.split(">")[0] for need in needs} == {
-        *("click", "numpy", "scipy", "platformdirs", "pluggy", "sqlite-utils", "tabulate")
+        *("click", "numpy", "scipy", "platformdirs", "pluggy", "sqlite-utils")
     }
     assert described["Requires-Python"] == ">=3.11"
     assert described["License-Expression"] == "Apache-2.0"

@@ -55,7 +55,7 @@ def test_signal_stops_a_run_that_continues_later(budget: CommandLine, tmp_path: 
     run.send_signal(signal.SIGINT)
     message = run.stderr.read()
     run.communicate()
-    assert run.returncode == 1
+    assert run.returncode == 130
     assert "50000 users were charged and 0 refused" in message
     [key] = re.findall(r"--key (\S+)", message)
     done = budget("spend-many", "-", *OUE, "--key", key, input="\n".join(["user", *users]))

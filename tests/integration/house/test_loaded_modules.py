@@ -73,7 +73,7 @@ def test_library_import_loads_few_modules(tmp_path: Path) -> None:
 
 def test_help_loads_neither_numbers_nor_mechanisms(tmp_path: Path) -> None:
     modules = after_command(tmp_path, "--help")
-    assert not modules & (HEAVY | {"platformdirs", "pluggy", "sqlite3", "tabulate"})
+    assert not modules & (HEAVY | {"platformdirs", "pluggy", "sqlite3"})
     assert not {name for name in modules if name.startswith("ldp_budget_mechanisms")}
 
 
@@ -93,7 +93,7 @@ def test_spends_load_no_heavy_package(tmp_path: Path) -> None:
     """The imports that none of them adds after the others."""
     with ldp_budget.Accountant(tmp_path / "ledger.db") as accountant:
         accountant.set_policy("default", ["lifetime=4,1e-6"])
-    too_much = HEAVY | {"platformdirs", "tabulate"}
+    too_much = HEAVY | {"platformdirs"}
     code = f"""
 import sys
 from ldp_budget_cli.app import cli

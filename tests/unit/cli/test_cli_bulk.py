@@ -205,7 +205,7 @@ def test_stopped_run_without_a_key_prints_a_key_to_continue(
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     with monkeypatch.context() as patch:
         patch.setattr(spend, "charging", stopping)
-        message = budget.error("spend-many", people, *OUE)
+        message = budget.error("spend-many", people, *OUE, code=130)
     told = re.search(
         r"Stopped: 4 users were charged and 0 refused. To continue, run the same command again with (--key \S+) \(",
         message,
@@ -224,7 +224,7 @@ def test_stopped_run_with_a_key_continues_with_it(
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     with monkeypatch.context() as patch:
         patch.setattr(spend, "charging", stopping)
-        message = budget.error("spend-many", people, *OUE, "--key", "monday")
+        message = budget.error("spend-many", people, *OUE, "--key", "monday", code=130)
     assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again (it" in message
     assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
 
@@ -259,7 +259,7 @@ def test_stopped_randomize_continues_with_the_same_command(
     options = ["--user-column", "user", "--spend"]
     with monkeypatch.context() as patch:
         patch.setattr(importlib.import_module("ldp_budget_cli.randomize"), "charging", stopping)
-        message = randomize(text, *options, code=1).stderr
+        message = randomize(text, *options, code=130).stderr
     assert "Stopped: 4 of 6 users charged or refused. To continue, run the same command again" in message
     assert "r.partial and charges no user twice" in message
     assert "6 reports written" in randomize(text, *options).stderr
@@ -284,7 +284,7 @@ def test_stopped_command_ends_with_a_sentence(
 
     budget("spend", "ann", "poll")
     monkeypatch.setattr(importlib.import_module(f"ldp_budget_cli.{module}"), name, stop)
-    message = budget.error(*words)
+    message = budget.error(*words, code=130)
     assert message.startswith("Stopped: ")
     assert said in message
     assert message.count("\n") == 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -213,11 +215,8 @@ def test_report_of_a_definition_file_states_no_limit(survey_line: CommandLine) -
 
 @pytest.mark.slow
 def test_report_of_a_changed_ledger_warns_and_exits_with_1(survey_line: CommandLine) -> None:
-    import sqlite3
-
-    with sqlite3.connect(survey_line.ledger) as database:
+    with closing(sqlite3.connect(survey_line.ledger)) as database, database:
         database.execute("UPDATE window_sums SET epsilon = 0 WHERE account = 3")
-    database.close()
     result = survey_line("report", "mood", *files(survey_line), "--markdown", code=1)
     assert "Warning: the ledger failed its check" in result.stderr
     assert "**Verification:** FAILED" in result.stdout

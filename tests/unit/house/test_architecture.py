@@ -54,7 +54,7 @@ def imports() -> grimp.ImportGraph:
         ),
         ("ldp_budget_adapters", {"numpy"}),
         ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
-        ("ldp_budget_cli", {"click", "matplotlib", "tabulate"}),
+        ("ldp_budget_cli", {"click", "matplotlib"}),
     ],
 )
 def test_packages_import_the_listed_packages_only(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,20 @@ def test_workflow_runs_the_three_tiers_and_every_check() -> None:
     runs = {step["run"] for job in jobs.values() for step in job["steps"] if "run" in step}
     assert {"pytest", "pytest --integration", "pytest --exhaustive"} <= runs
     assert set(jobs["check"]["strategy"]["matrix"]["task"]) == {"lint", "types", "docs"}
-    assert jobs["unit"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.ko.md", "docs/README.md", "docs/start/install.md", "CONTRIBUTING.md"])
+def test_page_names_the_pythons_on_which_the_unit_tests_run(name: str) -> None:
+    run = read(".github/workflows/tests.yml")["jobs"]["unit"]["strategy"]["matrix"]["python"]
+    listed = "또는" if name.endswith(".ko.md") else "or"
+    assert f"Python {', '.join(run[:-1])} {listed} {run[-1]}" in (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_classifiers_name_the_pythons_on_which_the_unit_tests_run() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert named == read(".github/workflows/tests.yml")["jobs"]["unit"]["strategy"]["matrix"]["python"]
+    assert project["requires-python"] == f">={named[0]}"
 
 
 def test_hooks_run_programs_of_this_environment_and_download_nothing() -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ def stolen(tmp_path: Path, clock: Clock) -> tuple[Path, Key]:
 
 def stored(path: Path) -> bytes:
     """Every byte of a ledger's files, and the dump of its tables."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         dump = "\n".join(connection.iterdump()).encode()
     return dump + b"".join(file.read_bytes() for file in path.parent.glob("budget.db*") if file.suffix != ".key")
 
@@ -221,7 +222,7 @@ def test_old_secret_after_a_rotation_finds_no_user(stolen: tuple[Path, Key]) -> 
     for what, name in names.items():
         assert name not in found, what
         assert name.hex().upper().encode() not in found, what
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         marks = connection.execute(
             "SELECT label_commitment, label, salt FROM journal JOIN entry_labels USING (entry)"
         ).fetchall()
@@ -274,7 +275,7 @@ def forged_link(connection: sqlite3.Connection, key: Key) -> None:
 @pytest.mark.slow
 def test_old_secret_after_a_rotation_forges_no_valid_journal(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE journal SET epsilon = 1 WHERE entry = 2")
         forged_link(connection, key)
     connection.close()
@@ -290,7 +291,7 @@ def test_old_secret_without_a_rotation_forges_a_valid_journal(tmp_path: Path, cl
         accountant.set_policy("default", ["lifetime=9"])
         in_use(accountant)
         key = ledger_of(accountant).key
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         before = connection.execute("SELECT chain_hash FROM journal ORDER BY entry").fetchall()
         forged_link(connection, key)
         assert connection.execute("SELECT chain_hash FROM journal ORDER BY entry").fetchall() == before
@@ -304,7 +305,7 @@ def test_old_secret_after_a_rotation_makes_no_valid_row_mac(
 ) -> None:
     """A MAC by the old secret over a stored row is invalid, with masked hashes or without."""
     path, key = stolen
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         *values, _ = connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()
         sealed = {"notes": ("note", 0, *values), "partitions": ("partition", *values[1:])}.get(table, tuple(values))
         connection.execute(
@@ -350,7 +351,7 @@ def test_ledger_of_the_old_secret_put_in_its_place_is_refused(stolen: tuple[Path
 @pytest.mark.slow
 def test_old_secret_after_a_rotation_makes_no_checkpoint(stolen: tuple[Path, Key], clock: Clock) -> None:
     path, key = stolen
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         before = EMPTY_CHAIN
         for row in connection.execute("SELECT * FROM checkpoints ORDER BY number").fetchall():
             checkpoint = Checkpoint(*row)._replace(at=row[1] + 1)
@@ -369,7 +370,7 @@ def test_verify_after_a_rotation_checks_the_last_earlier_checkpoint(tmp_path: Pa
         accountant.checkpoint()
         key = Key(path.with_name("budget.db.key").read_bytes())
         exchange(accountant)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         found = Checkpoint(*connection.execute("SELECT * FROM checkpoints").fetchone())
         found = found._replace(at=found.at + 1)
         connection.execute(
@@ -386,7 +387,7 @@ def test_rotation_does_not_validate_a_changed_row(tmp_path: Path, clock: Clock) 
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         in_use(accountant)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE users SET user_hash = ? WHERE account = 1", (b"another user in.",))
     connection.close()
     with Accountant(path, clock=clock) as accountant:

@@ -211,6 +211,8 @@ def test_failed_rollback_leaves_a_usable_ledger(tmp_path: Path, clock: Clock, na
             replace_writer(accountant, faulty)
             if name == "balance":
                 replace_writer(accountant, None)
+                for reader in store_of(accountant)._readers:
+                    reader.close()
                 store_of(accountant)._readers[:] = [faulty]
             faulty.plan(number, False, io_error(), failing_rollback=True)
             with pytest.raises(LedgerError):
@@ -364,6 +366,7 @@ def test_check_up_of_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> 
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=1"])
         uri = f"file:{tmp_path / 'budget.db'}?mode=ro"
+        writer_of(accountant).close()
         replace_writer(accountant, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False))
         assert "it can only be read" in str(accountant.ledger.check_up()["schema"])
 

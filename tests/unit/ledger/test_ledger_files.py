@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,7 +147,7 @@ def test_open_with_a_malformed_key_is_refused(path: Path, size: int) -> None:
 
 def _other_programs_file(path: Path) -> None:
     path.unlink()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE window_sums (account, window)")
     connection.close()
 
@@ -178,7 +179,7 @@ def test_open_of_a_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [1, SCHEMA_VERSION + 1])
 def test_open_of_another_version_is_refused_and_changes_nothing(path: Path, version: int) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     before = contents(path.parent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +53,7 @@ class TestFilledInSteps(MeasuredContract):
 
 
 def rows(path: Path, sql: str) -> list[Any]:
-    import sqlite3
-
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(sql).fetchall()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -168,7 +169,7 @@ def full(path: Path, sandbox: bool, clock: Clock) -> None:
 def attacks(path: Path) -> list[tuple[str, str, int, Any]]:
     """Each value in the file: table, column, row and value."""
     found = []
-    with sqlite3.connect(path) as rows:
+    with closing(sqlite3.connect(path)) as rows, rows:
         for (table,) in rows.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%migrations'"
         ).fetchall():
@@ -180,7 +181,7 @@ def attacks(path: Path) -> list[tuple[str, str, int, Any]]:
 
 
 def put(path: Path, table: str, column: str, number: int, value: Any) -> None:
-    with sqlite3.connect(path) as rows:
+    with closing(sqlite3.connect(path)) as rows, rows:
         keys = [row[1] for row in rows.execute(f"PRAGMA table_info({table})") if row[5]]
         names = ", ".join(keys)
         key = rows.execute(f"SELECT {names} FROM {table} LIMIT 1 OFFSET {number}").fetchone()
@@ -250,7 +251,7 @@ def test_sandbox_key_and_ledger_changed_together_are_found(tmp_path: Path, clock
     (tmp_path / "r.db.key").write_bytes(key)
     from ldp_budget.ledger.keyfile import Key
 
-    with sqlite3.connect(tmp_path / "r.db") as rows:
+    with closing(sqlite3.connect(tmp_path / "r.db")) as rows, rows:
         rows.execute("UPDATE meta SET value = ? WHERE name = 'key_check'", (Key(key).hash(b"check", ""),))
     rows.close()
     with pytest.raises(LedgerError, match="its table meta was changed: the id in it"):

@@ -65,6 +65,7 @@ def test_ledger_is_an_ordinary_sqlite_file(tmp_path: Path, clock: Clock) -> None
     assert {"window_sums", "priced_mechanisms", "journal", "idempotency_records", "policies", "users"} <= set(
         database.table_names()
     )
+    database.close()
     assert b"alice" not in path.read_bytes()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -333,15 +335,12 @@ def test_backfill_start_is_in_the_journal(twins: Twins, between: Callable[[Meanw
 
 
 def test_verify_with_a_period_missing_in_the_journal_finds_it(tmp_path: Path, clock: Clock) -> None:
-    import sqlite3
-
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", LIFETIME)
         accountant.spend("alice", coin(1))
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("INSERT INTO periods VALUES ('month', 0)")
-        connection.close()
         assert accountant.verify().problems == ("periods: month is kept, and no policy limits it",)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # -- batches -------------------------------------------------------------------------------------------------
 
 # One row for each slice of a blob of equal slices; `executemany` takes twice as long.
-_SLICES = "WITH RECURSIVE slice(n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM slice WHERE n + 1 < ?1)"
+_SLICES = "WITH RECURSIVE slice(n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM slice WHERE n + 1 < :rows)"
 
 # The index of accounts finds the newest charge, as it has the entries in order.
 _NEWEST = (
@@ -47,8 +47,8 @@ class SqliteBatch:
         execute("CREATE TEMP TABLE IF NOT EXISTS charged (account INTEGER PRIMARY KEY, user_hash BLOB)")
         execute("DELETE FROM batch")
         execute("DELETE FROM charged")
-        values = (len(users), b"".join(users))
-        execute(f"INSERT INTO batch {_SLICES} SELECT {_slice(2, HASH_BYTES)} FROM slice", values)
+        values = {"rows": len(users), "hashes": b"".join(users)}
+        execute(f"INSERT INTO batch {_SLICES} SELECT {_slice(':hashes', HASH_BYTES)} FROM slice", values)
         self._size = len(users)
 
     def refuse(self, rooms: Rooms) -> list[bytes]:
@@ -83,10 +83,10 @@ class SqliteBatch:
         )
 
     def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
-        row = f"?2 + n, {_slice(3, HASH_BYTES)}, {_slice(4, MAC_BYTES)}"
-        values = (len(users), first, b"".join(users), b"".join(row_macs))
+        row = f":first + n, {_slice(':hashes', HASH_BYTES)}, {_slice(':macs', MAC_BYTES)}"
+        values = {"rows": len(users), "first": first, "hashes": b"".join(users), "macs": b"".join(row_macs)}
         self._execute(f"INSERT INTO users {_SLICES} SELECT {row} FROM slice", values)
-        self._execute(f"INSERT INTO charged {_SLICES} SELECT ?2 + n, NULL FROM slice", values[:2])
+        self._execute(f"INSERT INTO charged {_SLICES} SELECT :first + n, NULL FROM slice", values)
 
     def charge(self, windows: Iterable[str], cost: Costs) -> None:
         adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
@@ -102,18 +102,18 @@ class SqliteBatch:
         columns = f"entry, at, kind, account, priced_mechanism, policy, reports, {', '.join(Costs._fields)}"
         columns += ", has_record, has_note, api_key, sub_limit"
         self._execute(
-            f"INSERT INTO journal ({columns}) SELECT ?9 + row_number() OVER (ORDER BY account),"
-            " ?1, ?2, account, ?3, ?4, 1, ?5, ?6, ?7, ?8, 0, ?10, ?11, ?12 FROM charged ORDER BY account",
-            (*common, first - 1, *bound),
+            f"INSERT INTO journal ({columns}) SELECT ? + row_number() OVER (ORDER BY account),"
+            " ?, ?, account, ?, ?, 1, ?, ?, ?, ?, 0, ?, ?, ? FROM charged ORDER BY account",
+            (first - 1, *common, *bound),
         )
         return accounts
 
     def set_macs(self, day: int, row_macs: list[bytes]) -> None:
         self._execute(
-            f"INSERT INTO account_macs SELECT account, ?1, {_slice(2, MAC_BYTES)} FROM"
+            f"INSERT INTO account_macs SELECT account, :day, {_slice(':macs', MAC_BYTES)} FROM"
             " (SELECT account, row_number() OVER (ORDER BY account) - 1 AS n FROM charged)"
             " WHERE true ON CONFLICT (account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
-            (day, b"".join(row_macs)),
+            {"day": day, "macs": b"".join(row_macs)},
         )
 
 
@@ -128,9 +128,9 @@ def _of(place: int) -> str:
     )
 
 
-def _slice(parameter: int, size: int) -> str:
-    """Return SQL for the slice of a blob in row `n`."""
-    return f"substr(?{parameter}, {size} * n + 1, {size})"
+def _slice(blob: str, size: int) -> str:
+    """Return SQL for the slice in row `n` of the blob in a parameter."""
+    return f"substr({blob}, {size} * n + 1, {size})"
 
 
 def _over(room: dict[str, int] | None) -> str:
