@@ -5,6 +5,7 @@ from __future__ import annotations
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Start": {
         "demo": ("demo", "Walk through one real survey, from the choice of ε to the estimate."),
+        "help": ("help", "Show the help of a command."),
     },
     "Design": {
         "mechanisms": ("calculations", "List the mechanisms, or describe one."),

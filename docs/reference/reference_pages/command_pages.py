@@ -189,6 +189,7 @@ def overview() -> Iterator[str]:
         "| 1 | failed |",
         "| 2 | wrong usage |",
         "| 3 | refused: over budget (`spend`, `reserve`, `quote`; bulk commands count refusals and exit with 0) |",
+        "| 130 | stopped by Ctrl-C; the message says what was done and how to continue |",
         "",
         "## Options of every command",
         "",
