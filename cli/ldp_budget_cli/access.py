@@ -192,8 +192,9 @@ def _key_row(row: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 @api_key.command("revoke")
 @click.argument("name")
+@json_option
 @click.pass_context
-def revoke(ctx: click.Context, name: str) -> None:
+def revoke(ctx: click.Context, name: str, as_json: bool) -> None:
     """Revoke the API key NAME with all its secrets. This cannot be undone.
 
     \b
@@ -209,6 +210,9 @@ def revoke(ctx: click.Context, name: str) -> None:
         if any(each.name == name for each in keys.all()):
             raise click.ClickException(f"API key {name!r} is already revoked.") from None
         raise
+    if as_json:
+        print_json({"name": name, "revoked": True})
+        return
     click.echo(f"revoked: {name}. A running service refuses it within a second", err=True)
 
 

@@ -49,7 +49,8 @@ def plugin() -> None:
     help="Name the distribution to publish [default: ldp-budget-NAME]",
 )
 @click.option("--to", metavar="FOLDER", default=".", show_default=True, help="Create the folder NAME in FOLDER.")
-def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
+@json_option
+def new(name: str, numeric: bool, distribution: str | None, to: str, as_json: bool) -> None:
     """Write a distribution with one small mechanism NAME that works and passes `plugin check`, and its tests.
 
     NAME is the mechanism's name on the command line. Its module has the same name, with _ for -.
@@ -70,11 +71,15 @@ def new(name: str, numeric: bool, distribution: str | None, to: str) -> None:
         raise click.ClickException(f"{folder} exists. Nothing was written. Choose another NAME or --to.") from None
     except OSError as error:
         raise click.ClickException(f"Cannot create {folder}: {error.strerror}.") from None
-    for path, text in files_of(name, distribution, numeric=numeric).items():
+    files = files_of(name, distribution, numeric=numeric)
+    for path, text in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-    click.echo(f"wrote {folder}")
+    if as_json:
+        print_json({"folder": str(folder), "distribution": distribution, "files": list(files)})
+    else:
+        click.echo(f"wrote {folder}")
     next_step(f"pip install -e '{folder}[test]', then run pytest in {folder}")
 
 

@@ -88,8 +88,9 @@ def key() -> None:
 @click.option(
     "--name", metavar="NAME", help="The origin of the log, such as ask.example.org/surveys [default: a random name]"
 )
+@json_option
 @click.pass_context
-def new(ctx: click.Context, name: str | None) -> None:
+def new(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """Create the key of the log, and print its public key.
 
     \b
@@ -97,20 +98,28 @@ def new(ctx: click.Context, name: str | None) -> None:
       ldp-budget publish key new --name ask.example.org/surveys
     """
     made = _publisher(ctx, create=True).new_key(name or f"ldp-budget/{secrets.token_hex(8)}")
-    click.echo(made.verifier_key)
+    _show_key(made.verifier_key, as_json)
     click.echo("Print this public key where respondents see it before they answer.", err=True)
 
 
 @key.command("show")
+@json_option
 @click.pass_context
-def show(ctx: click.Context) -> None:
+def show(ctx: click.Context, as_json: bool) -> None:
     """Print the public key of the log, which `check --key` takes.
 
     \b
     Example:
       ldp-budget publish key show
     """
-    click.echo(_publisher(ctx).key().verifier_key)
+    _show_key(_publisher(ctx).key().verifier_key, as_json)
+
+
+def _show_key(verifier_key: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"key": verifier_key})
+    else:
+        click.echo(verifier_key)
 
 
 @publish.command("forget")

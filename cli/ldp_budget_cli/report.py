@@ -24,7 +24,7 @@ from .app import collection_names, open_ledger
 from .design_options import design_options, is_designed, source_and_design, typed_design
 from .estimate import answers_to_count, top_option, twins
 from .inputs import find_collection
-from .output import counted
+from .output import counted, json_option, print_json
 from .survey_estimate import check_options
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 @click.option("--mixed", is_flag=True, help="Allow a mix of charged and uncharged reports. The page warns.")
 @design_options
 @click.option("--no-verify", is_flag=True, help="Do not verify the ledger, which takes minutes if it is large.")
+@json_option
 @click.pass_context
 def report(
     ctx: click.Context,
@@ -70,6 +71,7 @@ def report(
     independent: bool,
     mixed: bool,
     no_verify: bool,
+    as_json: bool,
 ) -> None:
     """Write one page about the survey NAME from its report FILES: results, budget, and who guarantees what.
 
@@ -85,6 +87,8 @@ def report(
 
     if out is None and not markdown:
         raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --markdown.")
+    if as_json and out is None:
+        raise click.UsageError("--json needs --out: standard output has the page otherwise. Add --out FILE.")
     if out is not None:
         _check_free(out, overwrite)
     collection = find_collection(ctx, name)
@@ -116,6 +120,9 @@ def report(
     else:
         _write(out, page)
         click.echo(f"Page about {counted(summary.answered, 'answer')} written to {out}", err=True)
+    if as_json:
+        verified = None if summary.ledger is None else summary.ledger.ok
+        print_json({"collection": collection.name, "answered": summary.answered, "page": out, "verified": verified})
     if summary.ledger is not None and summary.ledger.ok is False:
         problems = counted(len(summary.ledger.problems), "problem")
         click.echo(

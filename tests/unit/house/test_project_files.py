@@ -44,7 +44,9 @@ def test_workflow_runs_the_three_tiers_and_every_check() -> None:
     assert set(jobs["check"]["strategy"]["matrix"]["task"]) == {"lint", "types", "docs"}
 
 
-@pytest.mark.parametrize("name", ["README.md", "README.ko.md", "docs/README.md", "docs/start/install.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "README.ko.md", "docs/README.md", "docs/start/install.md", "CONTRIBUTING.md"]
+)
 def test_page_names_the_pythons_on_which_the_unit_tests_run(name: str) -> None:
     run = read(".github/workflows/tests.yml")["jobs"]["unit"]["strategy"]["matrix"]["python"]
     listed = "또는" if name.endswith(".ko.md") else "or"
