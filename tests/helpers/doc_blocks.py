@@ -304,6 +304,7 @@ def page_environment(folder: Path, path: str | None = None) -> dict[str, str]:
     places = [str(folder), str(folder / "site"), os.environ.get("PYTHONPATH")]
     return {
         **({} if path is None else {"PATH": path}),
+        "COLUMNS": "80",  # the pages show what a terminal does
         "EXAMPLES": str(EXAMPLES),
         "HOME": str(folder),
         "LDP_BUDGET_CERTIFICATES": "certificates.json",  # as the pages show it

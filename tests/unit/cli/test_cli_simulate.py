@@ -44,8 +44,7 @@ def test_simulate_prints_a_table(planned: CommandLine) -> None:
     assert shown.stdout.splitlines() == [
         "limit     rule   epsilon  delta  charged  report  binds first",
         "lifetime  basic  4        0            4  5       2027-01-15 10:30",
-        "week      basic  2        0            4  -       never as the lifetime limit",
-        "                                                  (basic) ends it on 2027-01-15",
+        "week      basic  2        0            4  -       never as the lifetime limit (basic) ends it on 2027-01-15",
     ]
 
 

@@ -174,3 +174,11 @@ def test_mechanisms_with_a_name_prints_its_card(command: CommandLine, name: str)
 def test_mechanisms_with_an_unknown_name_suggests_the_right_one(command: CommandLine) -> None:
     message = command.error("mechanisms", "oeu", code=2)
     assert "No mechanism is named 'oeu'. Did you mean 'oue'? List them: ldp-budget mechanisms" in message
+
+
+def test_table_in_a_pipe_keeps_all_columns(used: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    done = used("policy", "simulate", "shared", "oue", "--epsilon", "1", "--domain-size", "3", "--every", "day")
+    assert done.stderr == ""
+    assert "binds first" in done.stdout.splitlines()[0]
+    assert max(map(len, done.stdout.splitlines())) > WIDTH

@@ -227,7 +227,7 @@ def test_unbounded_is_unbounded_in_every_rule() -> None:
     ("make", "message"),
     [
         (lambda: Pure(-1), r"epsilon must be a number in \[0, 1000000\]: got -1"),
-        (lambda: Pure("nan"), "not a finite number"),
+        (lambda: Pure("nan"), "got 'nan', not a number"),
         (lambda: Pure(10**7), "epsilon"),
         (lambda: SymmetricPair(1, "1.1"), r"tau must be a number in \[0, 1\]: got 1.1"),
         (lambda: Approximate(1, -1), "delta"),
