@@ -37,7 +37,7 @@ import time
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from ...errors import LedgerError
 from .. import keyfile
@@ -54,6 +54,7 @@ from .connection import (
     refuse_log,
 )
 from .statements import SqliteRows
+from .write_ahead_log import IndexHeader, WriteAheadLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,10 +84,11 @@ def note(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT OR REPLACE INTO meta SELECT 'log', coalesce(max(entry), 0) FROM journal")
 
 
-def wal_matches_database(path: str, connection: sqlite3.Connection) -> bool:
+def wal_matches_database(path: str, connection: sqlite3.Connection) -> bool | None:
     """True if the WAL was written on top of this database. Call it only while holding the writer lock.
 
-    After a power cut the result may be False although the WAL belongs: see `is_torn`.
+    After a power cut the result may be False although the WAL belongs: see `is_torn`. None if the database cannot be
+    read without its WAL: a checkpoint was interrupted, or readers let it copy a part only, and the WAL has the rest.
     """
     if not length(path):
         return True
@@ -96,7 +98,7 @@ def wal_matches_database(path: str, connection: sqlite3.Connection) -> bool:
         with closing(open_bare(path)) as bare:
             newest = bare.execute(_NEWEST).fetchone()
     except sqlite3.DatabaseError:
-        return True  # a checkpoint was interrupted, and the WAL has the rest; a copy would be readable
+        return None
     try:
         started = connection.execute("SELECT value FROM meta WHERE name = 'log'").fetchone()
         entry, chain_hash = newest or (0, None)
@@ -259,6 +261,14 @@ _STALE = (
     "its log {log} belongs to another state of the database: the database was replaced by a copy while the log "
     "existed"
 )
+_ALTERED = (
+    "its log {log} is not the one that its processes wrote: another file was copied over it, or it was cut or changed "
+    "while it was open"
+)
+_KEEP_ALL = (
+    "Stop all processes that use it and keep its files as they are. Put back the newest files, or restore a backup: "
+    "ldp-budget ledger restore BACKUP"
+)
 _KEEP_BOTH = "Keep both files, because the log may have charges that the copy lacks. Put back the previous database."
 
 # Longest wait of a close for the writer lock. A process that does not get it is not the last one with the file open.
@@ -277,6 +287,7 @@ class DatabaseFile:
         self._names = (path + LOG, path + INDEX)
         self._guard = _Guard(path)
         self._log_limit = LogLimit(path)
+        self._log = WriteAheadLog(path)
 
     def open(self) -> sqlite3.Connection:
         """Return the first connection. Raises `LedgerError` if the files are not, or not all of, the ledger."""
@@ -317,7 +328,7 @@ class DatabaseFile:
         connection = self.connect()
         try:
             check_modes(Path(self.path))
-            if logged and not wal_matches_database(self.path, connection):
+            if logged and wal_matches_database(self.path, connection) is False:
                 if not is_torn(self.path, connection, self._key):
                     raise LedgerError(self.path, _STALE.format(log=self._names[0]), hint=_KEEP_BOTH)
                 # The next process to open it then finds it consistent, and need not verify it.
@@ -327,6 +338,7 @@ class DatabaseFile:
                 connections.enable_wal(connection)
                 self._guard.take(deadline)
                 connections.check_writable(connection, self.path)
+                self._open_log(connection)
             self._opened = _identity(os.stat(self.path)), *map(_identity_of, self._names)
             self._stamp = _stamp(os.stat(self.path))
             self._acknowledged = newest_of(connection)
@@ -334,6 +346,19 @@ class DatabaseFile:
             self._close_apart(connection)
             raise
         return connection
+
+    def _open_log(self, connection: sqlite3.Connection) -> None:
+        """Open the WAL and its index. Raises `LedgerError` if they do not agree, or if the database lacks pages."""
+        try:
+            self._log.open()
+            log = os.stat(self._names[0])
+        except OSError as error:
+            raise LedgerError(self.path, f"its log cannot be opened: {error.strerror}") from None
+        if not self._log.agrees(connection, log):
+            raise LedgerError(self.path, _ALTERED.format(log=self._names[0]), hint=_KEEP_ALL)
+        header = self._log.header(connection)
+        if header is not None and not self._has_pages(header):
+            raise LedgerError(self.path, "it is truncated, and its log does not have the rest", hint=_KEEP_ALL)
 
     def close(self, connections: Sequence[sqlite3.Connection]) -> None:
         """Close the last connections of this process.
@@ -381,6 +406,7 @@ class DatabaseFile:
         self.is_open = False
         self.turn.release()
         self.turn.close()
+        self._log.close()
         self._guard.close()
 
     # -- checks of the open files -------------------------------------------------------------------------
@@ -403,15 +429,15 @@ class DatabaseFile:
             os.truncate(self._names[0], min(self._log_before, length(self.path)))
         return self.empty_log(connection)
 
-    def check(self, then: str = "") -> tuple[os.stat_result, int]:
+    def check(self, then: str = "") -> tuple[os.stat_result, os.stat_result | None]:
         """Raise `LedgerError` unless the files are the ones that were opened.
 
-        `then` is added to the message: it says what the failure means for the charge. Returns the database's stat
-        result and the size of its WAL.
+        `then` is added to the message: it says what the failure means for the charge. Returns the stat results of the
+        database and of its WAL.
         """
         database = self._check_database(then)
         self.check_frozen()
-        log_size = 0
+        log = None
         for place, name in enumerate(self._names, 1):
             found = _stat(name)
             if (found and (found.st_dev, found.st_ino)) != self._opened[place]:
@@ -420,9 +446,9 @@ class DatabaseFile:
                     f"its file {name} was removed or replaced while it was open{then}",
                     unknown=then is MAYBE_LOST,
                 )
-            if place == 1 and found is not None:
-                log_size = found.st_size
-        return database, log_size
+            if place == 1:
+                log = found
+        return database, log
 
     def check_frozen(self) -> None:
         """Raise `LedgerError` if another process writes, or wrote, to a file that is read-only here."""
@@ -434,7 +460,10 @@ class DatabaseFile:
 
     def check_before(self, connection: sqlite3.Connection) -> None:
         """Check the files before a transaction, while holding the writer lock; detects overwritten content too."""
-        database, self._log_before = self.check(CHARGED_NOTHING)
+        database, log = self.check(CHARGED_NOTHING)
+        self._log_before = log.st_size if log else 0
+        if log is not None and not self._log.agrees(connection, log):
+            self._refuse_log(CHARGED_NOTHING)
         self._check_content(database, connection, CHARGED_NOTHING)
 
     def acknowledge(self, entry: int, chain_hash: bytes) -> None:
@@ -443,12 +472,23 @@ class DatabaseFile:
 
     def check_after(self, connection: sqlite3.Connection) -> None:
         """Check the files after a commit, before it is acknowledged, and keep the WAL short."""
-        database, log_now = self.check(MAYBE_LOST)
+        database, log = self.check(MAYBE_LOST)
+        if log is None:
+            return
+        if not self._log.agrees_after_commit(connection, log):
+            self._refuse_log(MAYBE_LOST)
         changed = _stamp(database) != self._stamp
         if changed:  # this commit has checkpointed the WAL
+            self._check_content(database, connection, MAYBE_LOST)
             started_anew(connection)
-        if self._log_limit.keep(connection, self._log_before, log_now) or changed:
+        if self._log_limit.keep(connection, self._log_before, log.st_size) or changed:
             self._stamp = _stamp(os.stat(self.path))
+            if not self._log.agrees_after_commit(connection, os.stat(self._names[0])):
+                self._refuse_log(MAYBE_LOST)
+
+    def _refuse_log(self, then: str) -> NoReturn:
+        why = _ALTERED.format(log=self._names[0])
+        raise LedgerError(self.path, why + then, hint=_KEEP_ALL, unknown=then is MAYBE_LOST)
 
     def _check_database(self, then: str) -> os.stat_result:
         found = _stat(self.path)
@@ -467,10 +507,34 @@ class DatabaseFile:
     def _check_content(self, found: os.stat_result, connection: sqlite3.Connection, then: str) -> None:
         """Raise `LedgerError` if the database changed since its last check and the change was not a checkpoint."""
         if _stamp(found) != self._stamp:
-            belongs = wal_matches_database(self.path, connection)
-            if not belongs or (not length(self.path) and not holds(self.path, self._acknowledged)):
-                raise LedgerError(self.path, _OTHER + then)
+            if not self._was_checkpointed(connection):
+                raise LedgerError(self.path, _OTHER + then, unknown=then is MAYBE_LOST)
             self._stamp = _stamp(found)
+
+    def _was_checkpointed(self, connection: sqlite3.Connection) -> bool:
+        """Return True if a changed database has what the index of the WAL says it has."""
+        header = self._log.header(connection)
+        if header is None or not self._has_pages(header):
+            return False
+        if not header.frames:
+            return holds(self.path, self._acknowledged)
+        matches = wal_matches_database(self.path, connection)
+        if matches is None and not header.backfilled:
+            # No checkpoint is under way. A killed process has left a part of one, or the file was overwritten.
+            with closing(self.connect()) as fresh:
+                return _is_whole(self.path, fresh, self._key)
+        return matches is not False
+
+    def _has_pages(self, header: IndexHeader) -> bool:
+        """Return True if the database has each page that the WAL lacks, and each that a checkpoint has copied."""
+        last, logged = header.pages, self._log.pages(header)
+        while last in logged:
+            last -= 1
+        size = header.page_bytes
+        if os.stat(self.path).st_size < last * size:
+            return False
+        pages = self._log.backfilled(header) if header.backfilled else ()
+        return all(self._guard.read(size, (page - 1) * size) == content for page, content in pages)
 
     def _check_log_may_go(self, connection: sqlite3.Connection) -> None:
         """Raise `LedgerError` unless the WAL may be checkpointed.
@@ -480,6 +544,9 @@ class DatabaseFile:
         log_now = _identity_of(self._names[0])
         if log_now not in (None, self._opened[1]):
             raise LedgerError(self.path, "its log was replaced")
+        log = _stat(self._names[0])
+        if log is not None and not self._read_only and not self._log.agrees(connection, log):
+            raise LedgerError(self.path, "its log was changed")
         self._check_content(self._check_database(""), connection, "")
 
 
@@ -526,6 +593,10 @@ class _Guard:
         descriptor, self._descriptor, self.is_taken = self._descriptor, -1, False
         if descriptor >= 0:
             os.close(descriptor)
+
+    def read(self, size: int, at: int) -> bytes:
+        """Return bytes of the file. A descriptor of its own must not be closed: see `close`."""
+        return os.pread(self._descriptor, size, at)
 
     def _lock(self, kind: int) -> None:
         fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, *self._BYTES, 0))

@@ -1,0 +1,292 @@
+"""Check of an open write-ahead log (WAL): what SQLite's index says of it is what the disk has.
+
+While a ledger is open, SQLite does not read the WAL to learn where it ends. The WAL index, which all processes share
+in memory (`budget.db-shm`), says it. After a crash the index is gone, and SQLite reads the WAL. So a program that
+copies an older WAL over the open one, cuts it or changes its bytes is not noticed: charges continue to be acknowledged
+after frames that a recovery would not reach. Three comparisons, made by the holder of the writer lock, find this:
+
+1. **Index and WAL agree.** The WAL is as long as the index says. Its header has the salts of the index. The last frame
+   has the same salts, ends a transaction, and has the checksum of the index, which covers all frames before it.
+2. **The WAL did not go back.** While the salts stay the same, it has the last frame that this process has seen.
+3. **Only a ledger's process wrote the WAL.** After each commit the process gives the WAL a modification time whose
+   microseconds and nanoseconds are a checksum of the index, the *mark*. A write of another program gives it another
+   time. Without its mark, the checksums of all frames are computed, as a recovery does. That is rare: after a process
+   was killed within a commit, and after another program has written. On a file system without such times this third
+   comparison is left out.
+
+The formats are those of https://sqlite.org/walformat.html. The index is read through a descriptor that stays open:
+closing it would drop SQLite's POSIX locks on the file in this process (see `_Index`).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+import zlib
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+
+_INDEX_BYTES = 48
+"""Bytes of the index's header, which is stored twice."""
+_BACKFILL_AT = 2 * _INDEX_BYTES
+_HEADER_BYTES, _FRAME_BYTES = 32, 24
+_BIG_ENDIAN, _LITTLE_ENDIAN = 0x377F0683, 0x377F0682
+_MARK_BELOW = 1_000_000
+"""Nanoseconds of a modification time that hold the mark: a millisecond."""
+_LATEST_MARK_NS = 1_000_000_000
+"""Longest time between a marked modification time and the change of the file's inode that sets it."""
+_WAIT_SECONDS = 1.0
+"""Longest wait for an index that another process just writes or recovers."""
+
+
+class IndexHeader(NamedTuple):
+    """What the WAL index says of the WAL."""
+
+    page_bytes: int
+    frames: int
+    pages: int
+    checksum: tuple[int, int]
+    salts: bytes
+    backfilled: int
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of the WAL that the frames need."""
+        return self.end_of(self.frames) if self.frames else 0
+
+    def end_of(self, frame: int) -> int:
+        """Return where a frame ends in the WAL; frames count from 1."""
+        return _HEADER_BYTES + frame * (_FRAME_BYTES + self.page_bytes)
+
+
+class WriteAheadLog:
+    """The open WAL of a ledger in one process. Call its methods only while holding the writer lock."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._log = -1
+        self._index: _Index | None = None
+        # The index, and the WAL's modification time and size, when they were last found to agree.
+        self._seen: tuple[bytes, int, int] | None = None
+        self._last: IndexHeader | None = None
+        self._marks = True
+
+    def open(self) -> None:
+        """Open the files, which SQLite has made. Raises `OSError`."""
+        self._log = os.open(self._path + "-wal", os.O_RDONLY | os.O_CLOEXEC)
+        self._index = _Index.of(self._path + "-shm")
+
+    def close(self) -> None:
+        """Close the files; a second call changes nothing. Close SQLite's connections first."""
+        log, self._log = self._log, -1
+        index, self._index = self._index, None
+        if log >= 0:
+            os.close(log)
+        if index is not None:
+            index.release()
+
+    def agrees(self, connection: sqlite3.Connection, log: os.stat_result) -> bool:
+        """Return True if the WAL, with the stat result `log`, is what the index and this process know of it."""
+        if self._index is None:
+            return True
+        content = self._index.read()
+        if self._seen == (content, log.st_mtime_ns, log.st_size):
+            return True
+        header = self.header(connection)
+        if header is None or not self._holds(header, log.st_size):
+            return False
+        content = self._index.read()
+        if header.frames and self._is_unmarked(content, log):
+            if not self._frames_hold(header):
+                return False
+            log = self._mark(content)
+        self._remember(content, header, log)
+        return True
+
+    def agrees_after_commit(self, connection: sqlite3.Connection, log: os.stat_result) -> bool:
+        """Do the same after a commit, and mark the WAL as written by this process."""
+        if self._index is None:
+            return True
+        content = self._index.read()
+        if self._seen == (content, log.st_mtime_ns, log.st_size):
+            return True  # nothing was written
+        header = self.header(connection)
+        if header is None or not self._holds(header, log.st_size):
+            return False
+        self._remember(content, header, self._mark(content) if header.frames else log)
+        return True
+
+    def header(self, connection: sqlite3.Connection) -> IndexHeader | None:
+        """Return what the index says; None if it is damaged, and SQLite does not recover it."""
+        assert self._index is not None
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            found = _parsed(self._index.read(_BACKFILL_AT + 4))
+            if found is not None or time.monotonic() > deadline:
+                return found
+            _recover(connection)
+            time.sleep(0.001)
+
+    def backfilled(self, header: IndexHeader) -> Iterator[tuple[int, bytes]]:
+        """Yield each page that the database must have from the WAL: its number and its content."""
+        newest: dict[int, int] = {}
+        for frame in range(1, header.frames + 1):
+            newest[self._page_of(header, frame)] = frame
+        for page, frame in newest.items():
+            if frame <= header.backfilled and page <= header.pages:
+                yield page, os.pread(self._log, header.page_bytes, header.end_of(frame - 1) + _FRAME_BYTES)
+
+    def pages(self, header: IndexHeader) -> set[int]:
+        """Return the numbers of the pages that the WAL has."""
+        return {self._page_of(header, frame) for frame in range(1, header.frames + 1)}
+
+    def _page_of(self, header: IndexHeader, frame: int) -> int:
+        return int.from_bytes(os.pread(self._log, 4, header.end_of(frame - 1)), "big")
+
+    def _holds(self, header: IndexHeader, size: int) -> bool:
+        """Return True if the WAL ends where, and as, the index says, and has the last frame that was seen."""
+        if size < header.log_bytes:
+            return False
+        if header.frames:
+            start = os.pread(self._log, _HEADER_BYTES, 0)
+            if start[16:24] != header.salts or self._checksum_of(header, header.frames) != header.checksum:
+                return False
+        last = self._last
+        if last is None or last.salts != header.salts or not last.frames or not header.frames:
+            return True
+        return last.frames <= header.frames and self._checksum_of(header, last.frames) == last.checksum
+
+    def _checksum_of(self, header: IndexHeader, frame: int) -> tuple[int, int] | None:
+        """Return the checksum of a frame that ends a transaction of these salts; None for any other."""
+        found = os.pread(self._log, _FRAME_BYTES, header.end_of(frame - 1))
+        if len(found) < _FRAME_BYTES or found[8:16] != header.salts or found[4:8] == bytes(4):
+            return None
+        return struct.unpack(">II", found[16:])  # type: ignore[return-value]
+
+    def _remember(self, content: bytes, header: IndexHeader, log: os.stat_result) -> None:
+        self._seen, self._last = (content, log.st_mtime_ns, log.st_size), header
+
+    # -- the mark -----------------------------------------------------------------------------------------
+
+    def _is_unmarked(self, content: bytes, log: os.stat_result) -> bool:
+        """Return True if another program wrote the WAL, or a process was killed within a commit."""
+        if not self._marks:
+            # Only a change that no commit explains is found.
+            return self._seen is not None and self._seen[0] == content
+        late = log.st_ctime_ns - log.st_mtime_ns // _MARK_BELOW * _MARK_BELOW
+        return log.st_mtime_ns % _MARK_BELOW != _mark_of(content) or abs(late) >= _LATEST_MARK_NS
+
+    def _mark(self, content: bytes) -> os.stat_result:
+        """Set the modification time that says that this process has written or verified the WAL."""
+        if self._marks:
+            found = os.fstat(self._log)
+            wanted = time.time_ns() // _MARK_BELOW * _MARK_BELOW + _mark_of(content)
+            try:
+                os.utime(self._log, ns=(found.st_atime_ns, wanted))
+            except OSError:  # another user's file, and no right to set times
+                self._marks = False
+            else:
+                self._marks = os.fstat(self._log).st_mtime_ns == wanted
+        return os.fstat(self._log)
+
+    def _frames_hold(self, header: IndexHeader) -> bool:
+        """Return True if a recovery would read all frames: each has the checksum of all before it and of itself."""
+        start = os.pread(self._log, _HEADER_BYTES, 0)
+        magic = int.from_bytes(start[:4], "big")
+        if len(start) < _HEADER_BYTES or magic not in (_BIG_ENDIAN, _LITTLE_ENDIAN):
+            return False
+        order = ">" if magic == _BIG_ENDIAN else "<"
+        sums = _checksum(order, start[:24], 0, 0)
+        if sums != struct.unpack(">II", start[24:]):
+            return False
+        for frame in range(1, header.frames + 1):
+            content = os.pread(self._log, _FRAME_BYTES + header.page_bytes, header.end_of(frame - 1))
+            sums = _checksum(order, content[:8] + content[_FRAME_BYTES:], *sums)
+            if content[8:16] != header.salts or content[16:24] != struct.pack(">II", *sums):
+                return False
+        return sums == header.checksum
+
+
+class _Index:
+    """A descriptor of a WAL index, one for each file in a process.
+
+    POSIX drops all locks that a process has on a file when the process closes any descriptor of it. SQLite locks the
+    index. So the descriptor is closed only when the file has no name any more: then no process can lock it. Otherwise
+    it is kept for the next ledger of this process that opens the same file.
+    """
+
+    _all: dict[tuple[int, int], _Index] = {}  # noqa: RUF012 - one for the process
+    _guard = threading.RLock()
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._users = 0
+
+    @classmethod
+    def of(cls, name: str) -> _Index:
+        with cls._guard:
+            cls._sweep()
+            found = os.stat(name)
+            index = cls._all.get((found.st_dev, found.st_ino))
+            if index is None:
+                index = cls(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
+                opened = os.fstat(index._descriptor)
+                index = cls._all.setdefault((opened.st_dev, opened.st_ino), index)
+            index._users += 1
+            return index
+
+    def release(self) -> None:
+        with self._guard:
+            self._users -= 1
+            self._sweep()
+
+    @classmethod
+    def _sweep(cls) -> None:
+        """Close the descriptors of files without a name that no ledger uses."""
+        for identity, index in list(cls._all.items()):
+            if not index._users and not os.fstat(index._descriptor).st_nlink:
+                del cls._all[identity]
+                os.close(index._descriptor)
+
+    def read(self, size: int = _BACKFILL_AT) -> bytes:
+        """Return the first bytes of the index."""
+        return os.pread(self._descriptor, size, 0)
+
+
+def _parsed(content: bytes) -> IndexHeader | None:
+    """Return the header of an index; None if its two copies differ or were not written yet."""
+    first = content[:_INDEX_BYTES]
+    if len(content) < _BACKFILL_AT + 4 or first != content[_INDEX_BYTES:_BACKFILL_AT] or not first[12]:
+        return None
+    size, frames, pages, sum_1, sum_2 = struct.unpack_from("=HIIII", first, 14)
+    (backfilled,) = struct.unpack_from("=I", content, _BACKFILL_AT)
+    page_bytes = (size & 0xFE00) + ((size & 1) << 16)  # 1 is 65536
+    return IndexHeader(page_bytes, frames, pages, (sum_1, sum_2), first[32:40], backfilled)
+
+
+def _mark_of(content: bytes) -> int:
+    return zlib.crc32(content[16:40]) % _MARK_BELOW
+
+
+def _checksum(order: str, content: bytes, first: int, second: int) -> tuple[int, int]:
+    """Continue the checksum of a WAL over some bytes."""
+    words = iter(struct.unpack(f"{order}{len(content) // 4}I", content))
+    for one, two in zip(words, words, strict=True):
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + two + first) & 0xFFFFFFFF
+    return first, second
+
+
+def _recover(connection: sqlite3.Connection) -> None:
+    """Let SQLite read the index, and recover one that a killed process has left half written."""
+    import sqlite3
+
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.Error:
+        return  # busy or damaged: the caller looks again
