@@ -190,6 +190,8 @@ def check_writable(connection: sqlite3.Connection, path: str) -> None:
         why = f"it can only be read: {error}. Nothing was charged."
         hint = "Check its permissions and the limit on open files (ulimit -n)."
         raise LedgerError(path, why, hint=hint) from None
+    except sqlite3.DatabaseError as error:  # the file was overwritten
+        raise failure(path, error) from None
 
 
 def open_memory(key: keyfile.Key, ledger_id: str) -> sqlite3.Connection:

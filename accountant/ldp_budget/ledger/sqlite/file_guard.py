@@ -342,8 +342,10 @@ class DatabaseFile:
             self._opened = _identity(os.stat(self.path)), *map(_identity_of, self._names)
             self._stamp = _stamp(os.stat(self.path))
             self._acknowledged = newest_of(connection)
-        except BaseException:
+        except BaseException as error:
             self._close_apart(connection)
+            if isinstance(error, sqlite3.Error | UnicodeError):
+                raise connections.failure(self.path, error) from None
             raise
         return connection
 
@@ -475,15 +477,16 @@ class DatabaseFile:
         database, log = self.check(MAYBE_LOST)
         if log is None:
             return
-        if not self._log.agrees_after_commit(connection, log):
+        before = self._log.last
+        if not self._log.agrees(connection, log, committed=True):
             self._refuse_log(MAYBE_LOST)
         changed = _stamp(database) != self._stamp
         if changed:  # this commit has checkpointed the WAL
-            self._check_content(database, connection, MAYBE_LOST)
+            self._check_checkpoint(connection, before)
             started_anew(connection)
         if self._log_limit.keep(connection, self._log_before, log.st_size) or changed:
             self._stamp = _stamp(os.stat(self.path))
-            if not self._log.agrees_after_commit(connection, os.stat(self._names[0])):
+            if not self._log.agrees(connection, os.stat(self._names[0]), committed=True):
                 self._refuse_log(MAYBE_LOST)
 
     def _refuse_log(self, then: str) -> NoReturn:
@@ -510,6 +513,17 @@ class DatabaseFile:
             if not self._was_checkpointed(connection):
                 raise LedgerError(self.path, _OTHER + then, unknown=then is MAYBE_LOST)
             self._stamp = _stamp(found)
+
+    def _check_checkpoint(self, connection: sqlite3.Connection, before: IndexHeader | None) -> None:
+        """Raise `LedgerError` if the database changed since the last check, but this commit made no checkpoint.
+
+        A checkpoint of its own is compared in part only: it was made a moment ago, of thousands of pages.
+        """
+        now = self._log.last
+        if before is None or now is None or (before.salts, before.backfilled) == (now.salts, now.backfilled):
+            self._check_content(os.stat(self.path), connection, MAYBE_LOST)
+        elif wal_matches_database(self.path, connection) is False:
+            raise LedgerError(self.path, _OTHER + MAYBE_LOST, unknown=True)
 
     def _was_checkpointed(self, connection: sqlite3.Connection) -> bool:
         """Return True if a changed database has what the index of the WAL says it has."""

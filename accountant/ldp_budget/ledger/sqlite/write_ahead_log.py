@@ -21,19 +21,22 @@ closing it would drop SQLite's POSIX locks on the file in this process (see `_In
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 import threading
 import time
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator
 
 _INDEX_BYTES = 48
 """Bytes of the index's header, which is stored twice."""
 _BACKFILL_AT = 2 * _INDEX_BYTES
+_READ_BYTES = _BACKFILL_AT + 4
+_INDEX = struct.Struct(f"=12xBxHIIII8s8x{_INDEX_BYTES}xI")
 _HEADER_BYTES, _FRAME_BYTES = 32, 24
 _BIG_ENDIAN, _LITTLE_ENDIAN = 0x377F0683, 0x377F0682
 _MARK_BELOW = 1_000_000
@@ -54,11 +57,6 @@ class IndexHeader(NamedTuple):
     salts: bytes
     backfilled: int
 
-    @property
-    def log_bytes(self) -> int:
-        """Bytes of the WAL that the frames need."""
-        return self.end_of(self.frames) if self.frames else 0
-
     def end_of(self, frame: int) -> int:
         """Return where a frame ends in the WAL; frames count from 1."""
         return _HEADER_BYTES + frame * (_FRAME_BYTES + self.page_bytes)
@@ -73,8 +71,9 @@ class WriteAheadLog:
         self._index: _Index | None = None
         # The index, and the WAL's modification time and size, when they were last found to agree.
         self._seen: tuple[bytes, int, int] | None = None
-        self._last: IndexHeader | None = None
-        self._marks = True
+        self.last: IndexHeader | None = None
+        """What the index said when it was last found to agree."""
+        self._marks: bool | None = None  # known after the first mark
 
     def open(self) -> None:
         """Open the files, which SQLite has made. Raises `OSError`."""
@@ -90,46 +89,49 @@ class WriteAheadLog:
         if index is not None:
             index.release()
 
-    def agrees(self, connection: sqlite3.Connection, log: os.stat_result) -> bool:
-        """Return True if the WAL, with the stat result `log`, is what the index and this process know of it."""
-        if self._index is None:
-            return True
-        content = self._index.read()
-        if self._seen == (content, log.st_mtime_ns, log.st_size):
-            return True
-        header = self.header(connection)
-        if header is None or not self._holds(header, log.st_size):
-            return False
-        content = self._index.read()
-        if header.frames and self._is_unmarked(content, log):
-            if not self._frames_hold(header):
-                return False
-            log = self._mark(content)
-        self._remember(content, header, log)
-        return True
+    def agrees(self, connection: sqlite3.Connection, log: os.stat_result, *, committed: bool = False) -> bool:
+        """Return True if the WAL, with the stat result `log`, is what the index and this process know of it.
 
-    def agrees_after_commit(self, connection: sqlite3.Connection, log: os.stat_result) -> bool:
-        """Do the same after a commit, and mark the WAL as written by this process."""
+        After a commit of this process, and only then, `committed` marks the WAL as written by it.
+        """
         if self._index is None:
             return True
-        content = self._index.read()
-        if self._seen == (content, log.st_mtime_ns, log.st_size):
-            return True  # nothing was written
-        header = self.header(connection)
+        content, written = self._index.read(), log.st_mtime_ns
+        if self._seen == (content, written, log.st_size):
+            return True
+        header = _parsed(content)
+        if header is None:
+            content, header = self._recovered(connection)
         if header is None or not self._holds(header, log.st_size):
             return False
-        self._remember(content, header, self._mark(content) if header.frames else log)
+        if not committed:
+            if not self._went_on(header):
+                return False
+            if header.frames and self._is_unmarked(content, log):
+                if not self._frames_hold(header):
+                    return False
+                written = self._mark(content, log)
+        elif header.frames:
+            written = self._mark(content, log)
+        self._seen, self.last = (content, written, log.st_size), header
         return True
 
     def header(self, connection: sqlite3.Connection) -> IndexHeader | None:
         """Return what the index says; None if it is damaged, and SQLite does not recover it."""
         assert self._index is not None
+        return _parsed(self._index.read()) or self._recovered(connection)[1]
+
+    def _recovered(self, connection: sqlite3.Connection) -> tuple[bytes, IndexHeader | None]:
+        """Let SQLite recover the index, which a killed process has left half written; return what it says then."""
+        assert self._index is not None
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
-            found = _parsed(self._index.read(_BACKFILL_AT + 4))
+            with suppress(sqlite3.Error):  # busy, or damaged
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            content = self._index.read()
+            found = _parsed(content)
             if found is not None or time.monotonic() > deadline:
-                return found
-            _recover(connection)
+                return content, found
             time.sleep(0.001)
 
     def backfilled(self, header: IndexHeader) -> Iterator[tuple[int, bytes]]:
@@ -149,14 +151,17 @@ class WriteAheadLog:
         return int.from_bytes(os.pread(self._log, 4, header.end_of(frame - 1)), "big")
 
     def _holds(self, header: IndexHeader, size: int) -> bool:
-        """Return True if the WAL ends where, and as, the index says, and has the last frame that was seen."""
-        if size < header.log_bytes:
+        """Return True if the WAL ends where, and as, the index says."""
+        if not header.frames:
+            return True
+        if size < header.end_of(header.frames):
             return False
-        if header.frames:
-            start = os.pread(self._log, _HEADER_BYTES, 0)
-            if start[16:24] != header.salts or self._checksum_of(header, header.frames) != header.checksum:
-                return False
-        last = self._last
+        start = os.pread(self._log, _HEADER_BYTES, 0)
+        return start[16:24] == header.salts and self._checksum_of(header, header.frames) == header.checksum
+
+    def _went_on(self, header: IndexHeader) -> bool:
+        """Return True if the WAL was started again, or has the last frame that this process has seen."""
+        last = self.last
         if last is None or last.salts != header.salts or not last.frames or not header.frames:
             return True
         return last.frames <= header.frames and self._checksum_of(header, last.frames) == last.checksum
@@ -166,33 +171,33 @@ class WriteAheadLog:
         found = os.pread(self._log, _FRAME_BYTES, header.end_of(frame - 1))
         if len(found) < _FRAME_BYTES or found[8:16] != header.salts or found[4:8] == bytes(4):
             return None
-        return struct.unpack(">II", found[16:])  # type: ignore[return-value]
-
-    def _remember(self, content: bytes, header: IndexHeader, log: os.stat_result) -> None:
-        self._seen, self._last = (content, log.st_mtime_ns, log.st_size), header
+        first, second = struct.unpack(">II", found[16:])
+        return first, second
 
     # -- the mark -----------------------------------------------------------------------------------------
 
     def _is_unmarked(self, content: bytes, log: os.stat_result) -> bool:
         """Return True if another program wrote the WAL, or a process was killed within a commit."""
-        if not self._marks:
+        if self._marks is False:
             # Only a change that no commit explains is found.
             return self._seen is not None and self._seen[0] == content
         late = log.st_ctime_ns - log.st_mtime_ns // _MARK_BELOW * _MARK_BELOW
         return log.st_mtime_ns % _MARK_BELOW != _mark_of(content) or abs(late) >= _LATEST_MARK_NS
 
-    def _mark(self, content: bytes) -> os.stat_result:
-        """Set the modification time that says that this process has written or verified the WAL."""
-        if self._marks:
-            found = os.fstat(self._log)
+    def _mark(self, content: bytes, log: os.stat_result) -> int:
+        """Set, and return, the modification time that says that this process has written or verified the WAL."""
+        if self._marks is not False:
             wanted = time.time_ns() // _MARK_BELOW * _MARK_BELOW + _mark_of(content)
             try:
-                os.utime(self._log, ns=(found.st_atime_ns, wanted))
+                os.utime(self._log, ns=(log.st_atime_ns, wanted))
             except OSError:  # another user's file, and no right to set times
                 self._marks = False
             else:
-                self._marks = os.fstat(self._log).st_mtime_ns == wanted
-        return os.fstat(self._log)
+                if self._marks is None:
+                    self._marks = os.fstat(self._log).st_mtime_ns == wanted
+                if self._marks:
+                    return wanted
+        return os.fstat(self._log).st_mtime_ns
 
     def _frames_hold(self, header: IndexHeader) -> bool:
         """Return True if a recovery would read all frames: each has the checksum of all before it and of itself."""
@@ -253,20 +258,20 @@ class _Index:
                 del cls._all[identity]
                 os.close(index._descriptor)
 
-    def read(self, size: int = _BACKFILL_AT) -> bytes:
-        """Return the first bytes of the index."""
-        return os.pread(self._descriptor, size, 0)
+    def read(self) -> bytes:
+        """Return both copies of the header, and the number of frames that checkpoints have copied."""
+        return os.pread(self._descriptor, _READ_BYTES, 0)
 
 
 def _parsed(content: bytes) -> IndexHeader | None:
     """Return the header of an index; None if its two copies differ or were not written yet."""
-    first = content[:_INDEX_BYTES]
-    if len(content) < _BACKFILL_AT + 4 or first != content[_INDEX_BYTES:_BACKFILL_AT] or not first[12]:
+    if content[:_INDEX_BYTES] != content[_INDEX_BYTES:_BACKFILL_AT] or len(content) < _READ_BYTES:
         return None
-    size, frames, pages, sum_1, sum_2 = struct.unpack_from("=HIIII", first, 14)
-    (backfilled,) = struct.unpack_from("=I", content, _BACKFILL_AT)
+    written, size, frames, pages, first, second, salts, backfilled = _INDEX.unpack(content)
+    if not written:
+        return None
     page_bytes = (size & 0xFE00) + ((size & 1) << 16)  # 1 is 65536
-    return IndexHeader(page_bytes, frames, pages, (sum_1, sum_2), first[32:40], backfilled)
+    return IndexHeader(page_bytes, frames, pages, (first, second), salts, backfilled)
 
 
 def _mark_of(content: bytes) -> int:
@@ -280,13 +285,3 @@ def _checksum(order: str, content: bytes, first: int, second: int) -> tuple[int,
         first = (first + one + second) & 0xFFFFFFFF
         second = (second + two + first) & 0xFFFFFFFF
     return first, second
-
-
-def _recover(connection: sqlite3.Connection) -> None:
-    """Let SQLite read the index, and recover one that a killed process has left half written."""
-    import sqlite3
-
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.Error:
-        return  # busy or damaged: the caller looks again
