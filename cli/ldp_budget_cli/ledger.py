@@ -6,6 +6,7 @@ import re
 import sys
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,6 +30,9 @@ from .output import (
 )
 from .table_reader import layout_options
 from .tables import print_fields
+
+if TYPE_CHECKING:
+    from ldp_budget.ledger.verification import Integrity
 
 _HEAD = re.compile(r"[0-9a-fA-F]{64}|[0-9a-fA-F]{84}|\d+-[0-9a-fA-F]{64}")
 """The forms of a head: a chain hash, alone or with a number."""
@@ -199,6 +203,51 @@ def backup(ctx: click.Context, file: str, as_json: bool) -> None:
         print_json({"ledger": ledger_path(ctx), "backup": file})
     else:
         click.echo(f"copied: {file} and {file}.key")
+
+
+@ledger.command("restore")
+@click.argument("backup")
+@yes_option
+@json_option
+@click.pass_context
+def restore(ctx: click.Context, backup: str, yes: bool, as_json: bool) -> None:
+    """Replace the ledger by BACKUP, after verifying it. Stop the service first. Asks first.
+
+    The command refuses while another process has the ledger open. BACKUP needs its key: BACKUP.key, or the key file of
+    the ledger. The old ledger is kept, under the name that the command prints. A backup gives back the budget that was
+    spent since: charge for the lost time before you start the service again.
+
+    \b
+    Example:
+      ldp-budget ledger restore backup.db
+    """
+    from ldp_budget.accounting import connect
+
+    path = ledger_path(ctx)
+    confirm(f"Replace the ledger {path} by {backup}? The charges since that backup will be missing.", yes)
+    found: list[Integrity] = []
+    aside = connect.restore(path, backup, lambda draft: found.append(_verified(ctx, draft, backup)))
+    (result,) = found
+    if as_json:
+        print_json({"ledger": path, "backup": backup, "entries": result.entries, "head": result.head, "kept": aside})
+        return
+    entries = counted(result.entries, "entry", "entries")
+    click.echo(f"restored: {path} from {backup}, {entries}, head {result.head}")
+    if aside is not None:
+        click.echo(f"The old ledger is kept: {aside}")
+    next_step("ldp-budget ledger verify --expect HEAD, with the newest head that you stored")
+
+
+def _verified(ctx: click.Context, draft: str, backup: str) -> Integrity:
+    """Return the verification of a copy of a backup. Raises `LedgerError` if it does not hold."""
+    from ldp_budget.errors import LedgerError
+
+    with open_place(ctx, draft) as opened, progress("verifying") as on_progress:
+        result = opened.verify(on_progress=on_progress)
+    if not result.ok:
+        why = f"this backup does not verify: {result.problems[0]}. Nothing was changed"
+        raise LedgerError(backup, why, hint="Name another backup.")
+    return result
 
 
 @ledger.command("move")

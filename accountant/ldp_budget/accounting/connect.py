@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._validation import check_call, check_path, check_switch, shown_with_type
-from ..errors import InvalidParameter, LedgerError, LedgerMissing
+from ..errors import InvalidParameter, LedgerError, LedgerMissing, NotSupported
 from ..ledger import Ledger, lifecycle
 from ..ledger.keyfile import check_kind, key_path
 from ..ledger.migration_copy import Copy
@@ -204,3 +204,16 @@ def key_file_of(ledger: Ledger) -> str:
 # A mistyped URL would become the name of a file, with its password in it.
 _ADDRESS = re.compile(r"\s*postgres(ql)?:|(.*\s)?(password|host|dbname)\s*=", re.IGNORECASE)
 _OF_A_STORE = "name", "key", "partitions", "run", "snapshot"
+
+
+def restore(ledger: str, backup: str, verify: Callable[[str], None]) -> str | None:
+    """Replace a ledger in a file by a backup; return the new name of the old ledger, if there was one.
+
+    `verify` gets the path of a copy of the backup, and raises an error if it must not become the ledger. Raises
+    `NotSupported` for another ledger, and `LedgerError` if a process has the ledger open.
+    """
+    if "://" in ledger or ledger == ":memory:":
+        raise NotSupported("only a ledger in a file can be restored here. Use the server's own tools")
+    from ..ledger.sqlite.restore import restore as restore_file
+
+    return restore_file(ledger, backup, verify)

@@ -29,7 +29,7 @@ def ledger(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_completion_offers_commands_mechanisms_collections_and_policies(ledger: None) -> None:
     assert offered("") == list(COMMANDS)
     assert offered("rese") == ["reserve", "reservations"]
-    assert offered("ledger", "re") == ["repair-clock"]
+    assert offered("ledger", "re") == ["repair-clock", "restore"]
     assert offered("spend", "alice", "pa") == ["party"]
     assert {"oue", "rappor", "party"} <= set(offered("spend", "alice", ""))
     assert offered("spend", "alice", "collection:") == ["collection:party"]

@@ -168,9 +168,11 @@ ldp_budget.ledger.snapshot
 ldp_budget.ledger.sqlite
 ldp_budget.ledger.sqlite.connection
 ldp_budget.ledger.sqlite.file_guard
+ldp_budget.ledger.sqlite.restore
 ldp_budget.ledger.sqlite.schema
 ldp_budget.ledger.sqlite.statements
 ldp_budget.ledger.sqlite.store
+ldp_budget.ledger.sqlite.write_ahead_log
 ldp_budget.ledger.sqlite.write_buffer
 ldp_budget.ledger.storage
 ldp_budget.ledger.transaction

@@ -245,7 +245,7 @@ def copy(connection: sqlite3.Connection, key: keyfile.Key, file: Path) -> None:
                 raise LedgerError(str(name), "it already exists. Nothing was written.", hint="Choose another file.")
         refuse_strays(file)
         draft = _draft_of(file, _COPY)
-        _put(file, draft, key.secret, lambda: _write_copy(draft, connection))
+        _put(file, draft, key.secret, lambda: write_copy(draft, connection))
 
 
 @contextmanager
@@ -276,7 +276,7 @@ def _put(file: Path, draft: Path, secret: bytes, write: Callable[[], None]) -> N
     sync_folder(file.parent)
 
 
-def _write_copy(draft: Path, connection: sqlite3.Connection) -> None:
+def write_copy(draft: Path, connection: sqlite3.Connection) -> None:
     """Copy all pages unchanged, so that a WAL of the original is later detected as not belonging to the copy."""
     target = _connect(str(draft))
     try:

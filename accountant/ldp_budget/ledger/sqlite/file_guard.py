@@ -564,11 +564,12 @@ class DatabaseFile:
         self._check_content(self._check_database(""), connection, "")
 
 
+GUARDED_BYTES = (0x40000002, 510)
+"""The bytes that SQLite locks, shared to read a database and exclusively to own it (PENDING_BYTE + 2)."""
+
+
 class _Guard:
     """Lock that keeps SQLite from removing the WAL of an open database, on systems that have such locks."""
-
-    # The bytes that SQLite locks, shared to read a database and exclusively to own it (PENDING_BYTE + 2).
-    _BYTES = (0x40000002, 510)
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -613,7 +614,7 @@ class _Guard:
         return os.pread(self._descriptor, size, at)
 
     def _lock(self, kind: int) -> None:
-        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, *self._BYTES, 0))
+        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, *GUARDED_BYTES, 0))
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
