@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from ldp_budget.surveys.survey_estimates import DesignOptions, SurveyFiles
 
 _KEY = "ldp_budget.design"
-_OTHERS = ("candidates", "top", "adjust", "consistent", "plot", "independent")
+_OTHERS = ("candidates", "top", "adjust", "consistent", "plot")
 """Options of `estimate` that the estimates of a design do not have."""
 _SMALL_CROWD = 50
+_FEW_CLUSTERS = 30
 
 
 # -- randomize --public ----------------------------------------------------------------------------------------------
@@ -193,6 +194,7 @@ def design_of(ctx: click.Context, columns: Sequence[str]) -> DesignOptions:
         given.get("by"),
         None if table is None else _two(table),
         given.get("population"),
+        bool(ctx.params.get("independent")),
     )
 
 
@@ -254,7 +256,7 @@ def show_design(
 
     source, design = source_and_design(ctx, survey, files, rounds, mixed=mixed)
     row = estimate_survey(source, design, level=level)
-    _note_estimate(row)
+    _note_estimate(row, len(files), independent=design.independent or design.population is not None)
     charged, uncharged = source.charges[True], source.charges[False]
     if charged and uncharged:
         click.echo(
@@ -274,7 +276,7 @@ def show_design(
         print_design(row, level, {each.name: each.unit for each in questions if each.unit})
 
 
-def _note_estimate(row: dict[str, Any]) -> None:
+def _note_estimate(row: dict[str, Any], files: int, *, independent: bool) -> None:
     """Print what the public columns of the reports reveal, and what the rounds assume."""
     public = row["public"]
     listed = ", ".join(name for name in public["columns"] if name != "round")
@@ -288,10 +290,17 @@ def _note_estimate(row: dict[str, Any]) -> None:
     alone = max((each["respondents"] - sum(of["respondents"] for of in each["groups"]) for each in parts), default=0)
     if alone:
         click.echo(f"Note: groups of a single respondent have no interval and are left out: {alone}", err=True)
-    if "round" in public["columns"]:
+    clusters = row.get("effective_clusters", _FEW_CLUSTERS)
+    if clusters < _FEW_CLUSTERS:
         click.echo(
-            "Note: rounds are taken as independent samples. If the same people answer in each, the p-values of a change are "
-            "too large",
+            f"Warning: the clusters weigh as much as {clusters:.1f} of equal size. Below {_FEW_CLUSTERS}, intervals are wide, and "
+            "the errors themselves uncertain",
+            err=True,
+        )
+    if files > 1 and not independent:
+        click.echo(
+            f"Note: errors over all files are for {files} rounds of the same people, and those of changes for people who "
+            "differ. If each file has other people, add --independent",
             err=True,
         )
 

@@ -109,7 +109,8 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @click.option(
     "--independent",
     is_flag=True,
-    help="Say that each file has other users. Without it, memoized reports count as rounds of the same users.",
+    help="Say that each file has other users. Without it, memoized reports, and all reports of a design with weights, strata "
+    "or groups, count as rounds of the same users.",
 )
 @click.option(
     "--mixed",

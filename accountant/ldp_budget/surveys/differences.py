@@ -1,19 +1,22 @@
 """Differences between groups, or between rounds, with intervals and p-values.
 
 Both groups are parts of one sample, so the influences are subtracted: clusters that hold people of both groups, and
-weights that were raked together, count. Rounds are groups as well, each with strata of its own.
+weights that were raked together, count. Rounds are groups as well, each with strata of its own; they count as independent,
+which is the safe side where the same people answer alike.
+
+References:
+    G. Y. Zou and A. Donner, Construction of confidence limits about effect measures, Statistics in Medicine 27 (2008).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidParameter
-from ..sdk.accepted_values import quantile
 from .means import MeansEstimate, Survey
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_TINY = 1e-300
 MOST_GROUPS = 20
 """The most groups that are compared, each with each other one."""
 
@@ -35,14 +39,23 @@ class Difference:
         values: the mean of the first group less that of the second, (d,).
         std_errors: their standard errors, (d,).
         freedom: the degrees of freedom of the standard errors.
+        first: the first group.
+        second: the second group.
+        correlation: the correlation of their means, (d,).
     """
 
     values: Floats
     std_errors: Floats
-    freedom: int
+    freedom: float
+    first: MeansEstimate
+    second: MeansEstimate
+    correlation: Floats
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the ends of Student's confidence intervals, each (d,).
+        """Return the ends of the confidence intervals, each (d,), from those of both groups (Zou and Donner 2008).
+
+        The lower end is as far from the difference as the lower end of the first group and the upper end of the second
+        are from their means, like standard errors. So the interval is in its range, and as skewed as those of the groups.
 
         Parameters:
             level: the probability with which each interval covers, above 0 and below 1.
@@ -50,8 +63,16 @@ class Difference:
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
-        margin = quantile(level, self.freedom) * self.std_errors
-        return self.values - margin, self.values + margin
+        ends = [each.interval(level) for each in (self.first, self.second)]
+        inside = [np.clip(each.values, *end) for each, end in zip((self.first, self.second), ends, strict=True)]
+        difference: Any = np.subtract(*inside)
+        margins: list[Floats] = []
+        for side in (0, 1):
+            one, two = np.abs(inside[0] - ends[0][side]), np.abs(inside[1] - ends[1][1 - side])
+            margins.append(np.sqrt(np.maximum(one**2 + two**2 - 2 * self.correlation * one * two, 0.0)))
+        low: Floats = difference - margins[0]
+        high: Floats = difference + margins[1]
+        return low, high
 
     @property
     def p_values(self) -> Floats:
@@ -59,8 +80,8 @@ class Difference:
         from scipy.special import stdtr
 
         ratio = np.divide(self.values, self.std_errors, out=np.zeros(len(self.values)), where=self.std_errors > 0)
-        found: Floats = 2 * stdtr(self.freedom, -np.abs(ratio))
-        return found
+        found: Any = 2 * stdtr(self.freedom, -np.abs(ratio))
+        return np.asarray(found, np.float64)
 
 
 def difference(survey: Survey, first: MeansEstimate, second: MeansEstimate) -> Difference:
@@ -77,7 +98,9 @@ def difference(survey: Survey, first: MeansEstimate, second: MeansEstimate) -> D
     influence = first.influence.minus(second.influence)
     variance = survey.variance(influence)
     freedom = survey.design.freedom(survey.moments, influence, np.ones(1))[0]
-    return Difference(first.values - second.values, np.sqrt(variance), freedom)
+    one, two, both = (survey.variance(each) for each in (first.influence, second.influence, influence))
+    alike = (one + two - both) / (2 * np.sqrt(np.maximum(one * two, _TINY)))
+    return Difference(first.values - second.values, np.sqrt(variance), freedom, first, second, np.clip(alike, -1, 1))
 
 
 def groups(survey: Survey, column: str) -> dict[str, MeansEstimate]:

@@ -56,6 +56,7 @@ class Survey:
         design: the strata and clusters.
         law: the law of the contributions; None if it is unknown, as for numbers without a range.
         population: the finite population of the sample; None for a sample drawn with replacement.
+        rounds: the column of the rounds in which the same people may have answered; None if each reported once.
     """
 
     moments: Moments
@@ -63,6 +64,7 @@ class Survey:
     design: Design = field(default_factory=Design)
     law: ShareLaw | None = None
     population: FinitePopulation | None = None
+    rounds: str | None = None
 
     def where(self, column: str, value: str) -> Cells:
         """Return the cells of a group: True where the public column has the value.
@@ -91,10 +93,7 @@ class Survey:
 
     def variance(self, influence: Influence) -> Floats:
         """Return the variance of estimates with these influences, (d,). Raises as `Design.variance`."""
-        if self.population is None:
-            found = np.maximum(self.design.variance(self.moments, influence), 0.0)
-        else:
-            found = self.population.variance(self.moments, self.weights, self.design, influence)
+        found = self._found(influence)
         if self.law is None:
             return found
         law = self.law.at(np.zeros(self.moments.sums.shape[1]))
@@ -149,7 +148,9 @@ class Survey:
             and np.ptp(scale) <= _CLOSE * scale.max()
         )
         if simple and law.exact:
-            return Shape(law, scales, equal=True)
+            parts = [float(scale[here[kept]] ** 2 @ counts[here[kept]]) for here in self._each_round()]
+            repeated = sum(part**0.5 for part in parts) ** 2 / sum(parts)
+            return Shape(law, scales, repeated, repeated, equal=True)
         found = self._found(influence)
         share = np.clip(values, 0.0, 1.0)
         largest, cumulants = scales.largest, law.at(share)
@@ -175,10 +176,24 @@ class Survey:
         return Shape(law, scales, *effects, *freedom)
 
     def _found(self, influence: Influence) -> Floats:
-        """Return the variance that the reports show, without the least that they must have."""
-        if self.population is None:
-            return np.maximum(self.design.variance(self.moments, influence), 0.0)
-        return self.population.variance(self.moments, self.weights, self.design, influence)
+        """Return the variance that the reports show, without the least that they must have.
+
+        The answers of the same people in several rounds may agree. The standard error of a sum of correlated parts is at most
+        the sum of their standard errors.
+        """
+        design, moments = self.design, self.moments
+        if self.population is not None:
+            return self.population.variance(moments, self.weights, design, influence)
+        if self.rounds is None:
+            return np.maximum(design.variance(moments, influence), 0.0)
+        parts = (design.variance(moments, influence.of(here)) for here in self._each_round())
+        errors: Floats = np.sum([np.sqrt(np.maximum(part, 0.0)) for part in parts], axis=0)
+        return errors**2
+
+    def _each_round(self) -> list[Cells]:
+        """Return the cells of each round; all cells if there are none."""
+        codes, levels = self.moments.codes(() if self.rounds is None else (self.rounds,))
+        return [codes == place for place in range(len(levels))]
 
 
 class Shape(NamedTuple):

@@ -41,6 +41,10 @@ class Influence(NamedTuple):
     scale: Floats
     shift: Floats
 
+    def of(self, cells: NDArray[np.bool_]) -> Influence:
+        """Return the influence of the respondents of some cells alone."""
+        return Influence(np.where(cells, self.scale, 0.0), np.where(cells[:, None], self.shift, 0.0))
+
     def minus(self, other: Influence) -> Influence:
         """Return the influence on the difference of two estimates."""
         return Influence(self.scale - other.scale, self.shift - other.shift)

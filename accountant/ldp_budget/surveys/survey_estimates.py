@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 ROUND = "round"
 """The public column with the names of the rounds, where each file is a round."""
+FILE = " file"
+"""The column with the number of the file, where files may be of the same people; no public column starts with a space."""
 
 MOST_PEOPLE = 10**15
 """The most people of a population: a double counts them exactly."""
@@ -60,6 +62,8 @@ class DesignOptions:
         by: the public column of the groups to estimate and to compare.
         table: the names of the two questions of a two-way table.
         population: the number of people from whom the respondents were drawn, for a finite population correction.
+        independent: True if each file has respondents of its own. By default several files are rounds of the same people,
+            unless `population` says that they are parts of one.
     """
 
     weights: str | Sequence[Mapping[str, str]] | None = None
@@ -69,6 +73,7 @@ class DesignOptions:
     by: str | None = None
     table: tuple[str, str] | None = None
     population: float | None = None
+    independent: bool = False
 
 
 @dataclass
@@ -104,13 +109,25 @@ class SurveyFiles:
                     raise InvalidParameter("by_round", expected, _listed(columns))
                 for block, public in reports.attributed_blocks():
                     self.charges[reports.charged] += len(block)
-                    yield block, public.with_column(ROUND, self.rounds[number]) if self.rounds else public
+                    yield block, self._numbered(public, number)
         if not self.mixed:
             check_mixed(", ".join(map(shown_place, self.files)), self.charges[True], self.charges[False])
 
+    @property
+    def round_column(self) -> str | None:
+        """The column that says in which file a report is; None for a single file."""
+        return (ROUND if self.rounds else FILE) if len(self.files) > 1 else None
+
+    def _numbered(self, public: PublicAttributes, number: int) -> PublicAttributes:
+        column = self.round_column
+        if column is None:
+            return public
+        return public.with_column(column, self.rounds[number] if self.rounds else str(number))
+
     def respondents(self) -> Moments:
         """Return the number of respondents in each cell, as moments without contributions."""
-        columns = (*self.public(), ROUND) if self.rounds else self.public()
+        column = self.round_column
+        columns = self.public() if column is None else (*self.public(), column)
         return moments_of_counts(count_combinations(public for _, public in self.blocks()), columns)
 
     def public(self) -> tuple[str, ...]:
@@ -145,16 +162,20 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
     _check_population(everyone, options, bool(source.rounds))
     weights = weights_for(everyone, options, bool(source.rounds))
     _check_represented(weights, everyone, options.population)
-    smallest = int(everyone.counts.min())
+    columns = tuple(name for name in everyone.columns if name != FILE)
+    combinations, levels = everyone.codes(columns)
+    smallest = int(np.bincount(combinations, everyone.counts).min())
     row: Row = {
         "reports": everyone.reports,
         "respondents": everyone.reports,
         "kish_design_effect": weights.kish(everyone),
         "weighted": weights.total(everyone) if weights.known else None,
-        "public": {"columns": list(everyone.columns), "combinations": len(everyone.cells), "smallest": smallest},
+        "public": {"columns": list(columns), "combinations": len(levels), "smallest": smallest},
     }
     if options.population is not None:
         row["population"] = options.population
+    if options.clusters is not None:
+        row["effective_clusters"] = _effective_clusters(everyone, weights, options)
     reader = _Reader(source, options, everyone, weights, level)
     if options.table is not None:
         return row | reader.table(*options.table)
@@ -164,6 +185,13 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
         return row | found[asked[0].name]
     effects = [each["design_effect"] for each in found.values()]
     return row | {"design_effect": float(np.mean(effects))} | found
+
+
+def _effective_clusters(everyone: Moments, weights: Weights, options: DesignOptions) -> float:
+    """Return the number of clusters of equal weight whose estimate would vary as much, (Σm)²/Σm²."""
+    of, levels = everyone.codes((*options.strata, str(options.clusters)), "clusters")
+    sizes = np.bincount(of, weights.values * everyone.counts, len(levels))
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
 def _check_population(everyone: Moments, options: DesignOptions, rounds: bool) -> None:
@@ -213,11 +241,17 @@ class _Reader:
     level: float
 
     def survey(self, moments: Moments, law: ShareLaw | None = None, noise: Noise | None = None) -> Survey:
-        rounds = bool(self.source.rounds)
-        design = Design(((ROUND,) if rounds else ()) + self.options.strata, self.options.clusters)
-        people = self.options.population
-        population = None if people is None or noise is None else FinitePopulation(people, noise)
-        return Survey(moments, weights_for(moments, self.options, rounds), design, law, population)
+        options, rounds, column = self.options, bool(self.source.rounds), self.source.round_column
+        again = column is not None and not options.independent and options.population is None
+        # A cluster that is in several rounds is drawn once.
+        strata = (ROUND,) if rounds and not (again and options.clusters is not None) else ()
+        design = Design(strata + options.strata, options.clusters)
+        population = (
+            None if options.population is None or noise is None else FinitePopulation(options.population, noise)
+        )
+        weights = weights_for(moments, options, rounds)
+        repeated = column if again and options.clusters is None else None
+        return Survey(moments, weights, design, law, population, repeated)
 
     @property
     def _by(self) -> str | None:
@@ -240,8 +274,9 @@ class _Reader:
             | self._quantiles(asked, each, bins, name)
             for name, each in found.items()
         ]
+        compared = replace(survey, rounds=None) if self.source.rounds else survey
         row["differences"] = [
-            each for first, second, gap in pairs(survey, found) for each in self._gaps(asked, first, second, gap)
+            each for first, second, gap in pairs(compared, found) for each in self._gaps(asked, first, second, gap)
         ]
         return row
 

@@ -116,7 +116,9 @@ def test_difference_of_groups_in_one_sample_has_welchs_standard_error_in_a_large
     assert gap.values[0] == pytest.approx(women.mean() - men.mean())
     assert gap.std_errors[0] == pytest.approx((women.var() / 2000 + men.var() / 2000) ** 0.5, rel=1e-3)
     t = gap.values[0] / gap.std_errors[0]
-    assert gap.interval()[0][0] == pytest.approx(gap.values[0] - stdtrit(gap.freedom, 0.975) * gap.std_errors[0])
+    assert gap.interval()[0][0] == pytest.approx(
+        gap.values[0] - stdtrit(gap.freedom, 0.975) * gap.std_errors[0], rel=2e-3
+    )
     assert (gap.p_values[0] < 0.05) == (abs(t) > stdtrit(gap.freedom, 0.975))
 
 
