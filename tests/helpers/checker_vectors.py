@@ -33,6 +33,12 @@ def laws() -> list[tuple[str, dict[str, Any], str]]:
     return [(row["name"], row["definition"], row["verdict"]) for row in rows]
 
 
+def refusals(kind: str) -> list[dict[str, Any]]:
+    """The vectors of refusals of a kind: forms, guarantees, leaks or failures."""
+    rows: list[dict[str, Any]] = json.loads((VECTORS / "refusals.json").read_text())[kind]
+    return rows
+
+
 def verdict(checker: Any, data: bytes) -> str:
     """The verdict of a checker: proved, cannot or refused."""
     try:

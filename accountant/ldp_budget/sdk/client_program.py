@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .domain import Categories, Interval, Words
+from .operator_forms import HUGE, MIXED, MOST, MOST_DEPTH, NUMBER, ROWS, VECTOR, kind_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -92,12 +93,12 @@ OPERATORS = {
         "A vector of n such numbers, in the order in which they were drawn: as many words as are still missing are "
         "read together, and those below b are appended.",
     ),
-    "belows_from": _draw("b n", "A vector of n numbers, the i-th (from 0) by `below` b + i."),
+    "belows_from": _draw("b n", "A vector of n numbers, the i-th (from 0) by `below` b + i; b + n - 1 <= 2**63."),
     "subset": _draw(
         "m n",
         "n different numbers below m, ascending: where 2n <= m, `belows` m n, sorted, and as long as some equal the "
         "one before, these are drawn again by one `belows` and all are sorted; else the numbers that `subset` m "
-        "(m - n) leaves out.",
+        "(m - n) leaves out. n <= m, and m <= 2**23 where 2n > m.",
     ),
     "shuffle": _draw(
         "vector",
@@ -120,7 +121,7 @@ OPERATORS = {
         "v t n", "A vector of n bits: the i-th is 1 where the i-th word of the secret for v is below t."
     ),
     "kept_belows": _memo(
-        "v b n", "A vector of n numbers: the i-th word (from 0) of the secret for v modulo b + i, b from 1 to 2**63."
+        "v b n", "A vector of n numbers: the i-th word (from 0) of the secret for v modulo b + i; b + n - 1 <= 2**63."
     ),
     "kept_top": _memo("v k", "The k highest bits of the first word of the secret for v."),
     # public hashes
@@ -150,20 +151,20 @@ OPERATORS = {
     "shl": _each("a k", "a·2**k."),
     "and": _each("a b", "The bits that both have, of numbers >= 0."),
     "xor": _each("a b", "The bits that one of them has alone, of numbers >= 0."),
-    "min": _each("a b", "The smaller one."),
-    "max": _each("a b", "The larger one."),
+    "min": _each("a b", "The smaller one of the two."),
+    "max": _each("a b", "The larger one of the two."),
     "lt": _each("a b", "1 if a < b, else 0."),
     "ge": _each("a b", "1 if a >= b, else 0."),
     "eq": _each("a b", "1 if a = b, else 0."),
-    "where": _each("c a b", "a where c is 1, b where it is 0."),
+    "where": _each("c a b", "a where c is 1, b where it is 0. Both a and b are worked out, whatever c is."),
     "parity": _each("a", "1 if the number of ones in a >= 0 is odd, else 0."),
     # with whole vectors
     "list": Operator("whole", None, "The vector of its arguments."),
-    "at": _whole("vector i", "Entry i of a vector, from 0, or row i of a table."),
+    "at": _whole("vector i", "Entry i of a vector, from 0; of a table of vectors its row i, which is a vector."),
     "put": _whole("vector i a", "The vector with a at place i."),
     "sort": _whole("vector", "The vector in ascending order."),
     "first": _whole("bits", "The place of the first 1, and 0 where there is none."),
-    "rank": _whole("vector a", "How many entries of an ascending vector are <= a."),
+    "rank": _whole("vector a", "How many entries are <= a, of a vector in which no entry is below the one before."),
     "onehot": _whole("i n", "n zeros with a 1 at place i."),
     "join": _whole("bits", "The number whose bits these are, the lowest first."),
     "floyd": _whole(
@@ -183,10 +184,16 @@ Expression: TypeAlias = "int | str | list[Any]"
 
 _EXACT = 2**53 - 1
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_NUMBER = re.compile(r"0|-?[1-9][0-9]*")
-_UNSIGNED = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,1233}")
+_UNSIGNED = re.compile(r"[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _DECIMAL = re.compile(rf"-?{_UNSIGNED.pattern}")
+_PLAIN = re.compile(r"[ -~]{0,200}")
+"""A label or a seed."""
 _WORD_BYTES = 8
+_MOST_WORD = 512
+"""The most bytes of a word."""
+_MOST_DIGITS = 1000
+"""The most digits of the weights of a falling table."""
 
 
 @dataclass(frozen=True)
@@ -211,22 +218,20 @@ class Program:
     memo: str = ""
 
     def __post_init__(self) -> None:
-        known = {"value"}
+        if not isinstance(self.tables, dict):
+            raise ValueError(f"tables must be an object of names and tables: got {self.tables!r}")
+        names = {"value"}
         for name in (*self.tables, *(name for name, _ in self.steps)):
-            if not _NAME.fullmatch(name) or name in known:
+            if not isinstance(name, str) or not _NAME.fullmatch(name) or name in names:
                 raise ValueError(f"each table and step must have its own name, in lower case: got {name!r}")
-            known.add(name)
-        known = {"value", *self.tables}
+            names.add(name)
+        known = {"value": NUMBER, **{name: _kind_of_table(name, table) for name, table in self.tables.items()}}
         for name, expression in self.steps:
-            _check(name, expression, known, top=True)
-            known.add(name)
-        for part in self.report["parts"]:
-            _check_part(part, known)
-        for name, table in self.tables.items():
-            _check_table(name, table)
+            known[name] = _kind(name, expression, known, top=True)
+        _check_report(self.report, known)
         _check_input(self.input)
-        if self.memo and self.memo not in known:
-            raise ValueError(f"memo must be the name of a step: got {self.memo!r}")
+        if self.memo and known.get(self.memo) != NUMBER:
+            raise ValueError(f"memo must be the name of a step that is a number: got {self.memo!r}")
         if bool(self.memo) != any(_operator(step) in MEMO for _, step in self.steps):
             raise ValueError("memo must be given if and only if a step draws from a secret")
 
@@ -261,23 +266,28 @@ MEMO = frozenset(name for name, operator in OPERATORS.items() if operator.kind =
 
 
 def _operator(expression: Expression) -> str:
-    return expression[0] if isinstance(expression, list) and expression else ""
+    name = expression[0] if isinstance(expression, list) and expression else ""
+    return name if isinstance(name, str) else ""
 
 
-def _check(place: str, expression: Expression, known: set[str], *, top: bool) -> None:
+def _kind(place: str, expression: Expression, known: Mapping[str, str], *, top: bool, depth: int = MOST_DEPTH) -> str:
+    """Return the kind of an expression after checking its form: a number, a vector, or rows of a table."""
     if isinstance(expression, int) and not isinstance(expression, bool):
         if abs(expression) > _EXACT:
             raise ValueError(f"{place}: a whole number beyond 2**53 - 1 must be a string: got {expression}")
     elif isinstance(expression, str):
-        if expression not in known and not _NUMBER.fullmatch(expression):
+        if expression in known:
+            return known[expression]
+        if not _is_whole(expression):
             raise ValueError(f"{place}: no earlier step or table is named {expression!r}")
-    elif isinstance(expression, list) and expression and expression[0] in OPERATORS:
-        _check_call(place, expression, known, top=top)
+    elif depth and isinstance(expression, list) and expression and _operator(expression) in OPERATORS:
+        return _kind_of_call(place, expression, known, top, depth)
     else:
         raise ValueError(f"{place}: an expression must be a whole number, a name or an operator: got {expression!r}")
+    return NUMBER
 
 
-def _check_call(place: str, call: list[Any], known: set[str], *, top: bool) -> None:
+def _kind_of_call(place: str, call: list[Any], known: Mapping[str, str], top: bool, depth: int) -> str:
     name, *arguments = call
     operator = OPERATORS[name]
     if operator.kind in DRAWS and not top:
@@ -286,10 +296,15 @@ def _check_call(place: str, call: list[Any], known: set[str], *, top: bool) -> N
         raise ValueError(
             f"{place}: the arguments of {name} must be {', '.join(operator.arguments)}: got {len(arguments)} arguments"
         )
-    if operator.labelled and not isinstance(arguments[0], str):
-        raise ValueError(f"{place}: the {operator.arguments[0]} must be a string: got {arguments[0]!r}")  # type: ignore[index]
-    for argument in arguments[1:] if operator.labelled else arguments:
-        _check(place, argument, known, top=False)
+    if operator.labelled and not (isinstance(arguments[0], str) and _PLAIN.fullmatch(arguments[0])):
+        what = operator.arguments[0]  # type: ignore[index]
+        raise ValueError(f"{place}: the {what} must be a string of up to 200 ASCII characters: got {arguments[0]!r}")
+    inner = arguments[1:] if operator.labelled else arguments
+    kinds = [_kind(place, argument, known, top=False, depth=depth - 1) for argument in inner]
+    try:
+        return kind_of_call(name, kinds)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 def _is_whole(number: Any, least: int | None = None) -> bool:
@@ -298,11 +313,11 @@ def _is_whole(number: Any, least: int | None = None) -> bool:
         return False
     if abs(number) > _EXACT if isinstance(number, int) else not _NUMBER.fullmatch(number):
         return False
-    return least is None or int(number) >= least
+    return -HUGE < int(number) < HUGE and (least is None or int(number) >= least)
 
 
-def _is_size(number: Any) -> bool:
-    return isinstance(number, int) and _is_whole(number, 0)
+def _is_size(number: Any, least: int = 0, most: int = MOST) -> bool:
+    return isinstance(number, int) and _is_whole(number, least) and number <= most
 
 
 def _is_double(text: Any) -> bool:
@@ -310,17 +325,26 @@ def _is_double(text: Any) -> bool:
 
 
 _PARTS: dict[str, tuple[Callable[[Any], bool], ...]] = {
-    "uint": (lambda size: _is_size(size) and 1 <= size <= _WORD_BYTES, _is_size),
+    "uint": (lambda size: _is_size(size, 1, _WORD_BYTES), _is_size),
     "packed": (_is_size,),
     "float64": (_is_double, _is_double, _is_whole),
 }
 
 
-def _check_part(part: list[Any], known: set[str]) -> None:
+def _check_report(report: Any, known: Mapping[str, str]) -> None:
+    if not isinstance(report, dict) or set(report) != {"dtype", "shape", "parts"} or not report["parts"]:
+        raise ValueError(f"a report must have dtype, shape and at least one of parts: got {report!r}")
+    for part in report["parts"]:
+        _check_part(part, known)
+
+
+def _check_part(part: list[Any], known: Mapping[str, str]) -> None:
+    if not isinstance(part, list) or len(part) < 2 or not isinstance(part[0], str):
+        raise ValueError(f"a part of a report must be a list of its kind, a name and sizes: got {part!r}")
     kind, name, *more = part
     if kind not in _PARTS:
         raise ValueError(f"a part of a report must be one of {', '.join(_PARTS)}: got {kind!r}")
-    if not isinstance(name, str) or name not in known:
+    if not isinstance(name, str) or known.get(name) not in ((NUMBER,) if kind == "float64" else (NUMBER, VECTOR)):
         raise ValueError(f"a part of the report must name a step: got {name!r}")
     fits = _PARTS[kind]
     if len(more) != len(fits) or not all(fit(each) for fit, each in zip(fits, more, strict=True)):
@@ -329,28 +353,49 @@ def _check_part(part: list[Any], known: set[str]) -> None:
         )
 
 
-def _check_table(name: str, table: Any) -> None:
+def _kind_of_table(name: str, table: Any) -> str:
     if isinstance(table, dict):
-        decimals = all(isinstance(table[key], str) and _UNSIGNED.fullmatch(table[key]) for key in ("first", "ratio"))
-        good = decimals and all(_is_whole(table[key], 0) for key in ("digits", "floor", "count"))
+        good = set(table) == {"first", "ratio", "digits", "floor", "count"} and _is_whole(table["floor"], 0)
+        good = good and _is_size(table["digits"], 1, _MOST_DIGITS) and _is_size(table["count"])
+        decimals = [table.get(key) for key in ("first", "ratio")]
+        good = good and all(isinstance(each, str) and _UNSIGNED.fullmatch(each) for each in decimals)
+        rows = []
     else:
-        numbers = [number for row in table for number in (row if isinstance(row, list) else [row])]
-        good = isinstance(table, list) and all(map(_is_whole, numbers))
+        listed = table if isinstance(table, list) else []
+        rows = [row for row in listed if isinstance(row, list)]
+        numbers = [number for row in listed for number in (row if isinstance(row, list) else [row])]
+        good = isinstance(table, list) and len(listed) <= MOST and all(map(_is_whole, numbers))
     if not good:
         raise ValueError(f"table {name} must be whole numbers, those beyond 2**53 - 1 as strings, or a falling table")
+    if not rows:
+        return VECTOR
+    return ROWS if len(rows) == len(table) and len(set(map(len, rows))) == 1 else MIXED
 
 
 def _check_input(given: Mapping[str, Any]) -> None:
-    if given["kind"] == "answer":
+    by = "times" if "times" in given else "step"
+    keys = {"answer": {"count", "text"}, "word": {"length"}, "number": {"lower", "upper", "last", by}}
+    kind = given.get("kind")
+    good = isinstance(kind, str) and kind in keys and set(given) == {"kind", *keys[kind]}
+    if good and kind == "answer":
         good = _is_whole(given["count"], 1) and isinstance(given["text"], bool)
-    elif given["kind"] == "word":
-        good = _is_whole(given["length"], 1)
-    else:
-        steps = [given[name] for name in ("times", "step") if name in given]
-        good = given["kind"] == "number" and len(steps) == 1 and _is_whole(given["last"], 0)
-        good = good and all(_is_double(text) for text in (given["lower"], given["upper"], *steps))
+    elif good and kind == "word":
+        good = _is_size(given["length"], 1, _MOST_WORD)
+    elif good:
+        good = _is_size(given["last"], 0, _EXACT) and all(_is_double(given[key]) for key in ("lower", "upper", by))
+        good = good and _is_range(*(float(given[key]) for key in ("lower", "upper", by)), times=by == "times")
     if not good:
         raise ValueError(f"the input must be as of `answers`, `nearest` or `floored`: got {dict(given)}")
+
+
+def _is_range(lower: float, upper: float, by: float, *, times: bool) -> bool:
+    """True if every number of the range has a point, which no double overflows."""
+    if not (lower <= upper and by > 0):
+        return False
+    try:
+        return math.isfinite((upper - lower) * by if times else (upper - lower) / by)
+    except OverflowError:
+        return False
 
 
 # -- input: from an answer to a whole number ------------------------------------------------------------------------
@@ -457,7 +502,13 @@ def falling(first: str, ratio: str, digits: int, floor: int, count: int) -> dict
 def _table(table: Any) -> list[Any]:
     if isinstance(table, dict):
         return _falling(table)
-    return [[int(n) for n in row] if isinstance(row, list) else int(row) for row in table]
+    numbers = [[int(n) for n in row] if isinstance(row, list) else int(row) for row in table]
+    ascend = not any(isinstance(each, list) for each in numbers) and numbers == sorted(numbers)
+    return Ascending(numbers) if ascend else numbers
+
+
+class Ascending(list[Any]):
+    """A table whose numbers ascend, so that `rank` need not look at all of them."""
 
 
 def _falling(table: dict[str, Any]) -> list[int]:
@@ -467,4 +518,4 @@ def _falling(table: dict[str, Any]) -> list[int]:
     for _ in range(table["count"]):
         totals.append(totals[-1] + max(int(weight), floor))
         weight = context.multiply(weight, ratio)
-    return totals
+    return Ascending(totals)

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+import math
 import operator
 import struct
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -20,7 +22,8 @@ import numpy as np
 from ..errors import NotSupported
 from ..sampling import bernoulli, geometric, integers, laplace, normal, subsets
 from ..sampling.memoisation import memo_words
-from .client_program import OPERATORS
+from .client_program import OPERATORS, Ascending
+from .operator_forms import MOST, check_draw, check_ranges, check_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,11 +36,12 @@ if TYPE_CHECKING:
 
 Vector: TypeAlias = "list[int]"
 
-_MOST_BOUND = 2**63
-
 
 class Draws(Protocol):
     """The methods that run the operators that draw; each has the operator's name."""
+
+    most_size: int
+    """The most entries of a vector that is drawn."""
 
     def bit(self, t: int) -> int: ...
     def bits(self, t: int, n: int) -> Vector: ...
@@ -101,16 +105,21 @@ def evaluate(expression: Expression, known: dict[str, Any], draws: Any) -> Any:
     label = arguments[:1] if called.labelled else []
     given = [evaluate(argument, known, draws) for argument in arguments[len(label) :]]
     if called.kind in ("draw", "memo"):
+        check_draw(name, given, draws.most_size)
         return getattr(draws, name)(*label, *given)
-    if called.kind == "each":
-        return _each(_EACH[name], given)
-    return _WHOLE[name](*label, *given)
+    check_ranges(name, given)
+    found = _each(_EACH[name], given) if called.kind == "each" else _WHOLE[name](*label, *given)
+    if called.kind == "each" or name in ("join", "floyd"):
+        check_result(found)
+    return found
 
 
 def _each(function: Callable[..., int], given: list[Any]) -> Any:
     sizes = {len(each) for each in given if isinstance(each, list)}
     if not sizes:
         return function(*given)
+    if len(sizes) > 1:
+        raise ValueError(f"vectors must have one length: got {sorted(sizes)}")
     (size,) = sizes
     columns = [each if isinstance(each, list) else [each] * size for each in given]
     return list(map(function, *columns))
@@ -133,10 +142,10 @@ def _within(place: int, size: int) -> int:
     return place
 
 
-def _parity(number: int) -> int:
-    if number < 0:
-        raise ValueError(f"the number must be >= 0: got {number}")
-    return number.bit_count() & 1
+def _rank(vector: Vector, number: int) -> int:
+    if not isinstance(vector, Ascending) and any(one > other for one, other in pairwise(vector)):
+        raise ValueError("rank must have a vector that ascends")
+    return bisect.bisect_right(vector, number)
 
 
 def _floyd(vector: Vector, least: int) -> Vector:
@@ -183,7 +192,7 @@ _EACH: dict[str, Callable[..., int]] = {
     "ge": lambda a, b: int(a >= b),
     "eq": lambda a, b: int(a == b),
     "where": lambda c, a, b: a if c else b,
-    "parity": _parity,
+    "parity": lambda a: a.bit_count() & 1,
 }
 _WHOLE: dict[str, Callable[..., Any]] = {
     "list": lambda *numbers: list(numbers),
@@ -191,7 +200,7 @@ _WHOLE: dict[str, Callable[..., Any]] = {
     "put": _put,
     "sort": sorted,
     "first": lambda bits: bits.index(1) if 1 in bits else 0,
-    "rank": bisect.bisect_right,
+    "rank": _rank,
     "onehot": lambda place, size: _put([0] * size, place, 1),
     "join": lambda bits: sum(bit << place for place, bit in enumerate(bits)),
     "floyd": _floyd,
@@ -218,7 +227,10 @@ def _part(part: list[Any], known: dict[str, Any]) -> bytes:
             return struct.pack(f"<{count}{_SIZES[size]}", *numbers)
         return b"".join([number.to_bytes(size, "little") for number in numbers])
     origin, step, plus = more
-    return struct.pack("<d", float(origin) + float(found + int(plus)) * float(step))
+    number = float(origin) + float(found + int(plus)) * float(step)
+    if not math.isfinite(number):
+        raise ValueError(f"a report must have a number that a double holds: got {number}")
+    return struct.pack("<d", number)
 
 
 def _listed(found: int | Vector, count: int, largest: int) -> Vector:
@@ -234,6 +246,8 @@ def _listed(found: int | Vector, count: int, largest: int) -> Vector:
 
 class StreamDraws:
     """Draws from a stream of random bytes, and from a secret under `context`, a mechanism's fingerprint."""
+
+    most_size = MOST
 
     def __init__(self, stream: Stream, secret: bytes | None = None, context: str = "") -> None:
         self._stream = stream
@@ -287,8 +301,6 @@ class StreamDraws:
         return [int(word < t) for word in self._words(label, v, n)]
 
     def kept_belows(self, label: str, v: int, b: int, n: int) -> Vector:
-        if not 1 <= b <= _MOST_BOUND:
-            raise ValueError(f"the bound must be from 1 to 2**63: got {b}")
         return [word % (b + place) for place, word in enumerate(self._words(label, v, n))]
 
     def kept_top(self, label: str, v: int, k: int) -> int:

@@ -35,3 +35,17 @@ export function checkDigest(definition, expected) {
     if (digest !== found) throw new TypeError(`the definition has the digest ${found}, and not the agreed ${digest}`);
   }
 }
+
+/**
+ * A definition from its text. `JSON.parse` takes the last one of repeated keys, and reads 1.0 as 1; other clients do not.
+ * @param {string} text
+ * @returns {any}
+ * @throws {TypeError | SyntaxError} where the text is no JSON, repeats a key, or has a number that is not written as a whole one
+ */
+export function parseDefinition(text) {
+  const found = JSON.parse(text);
+  // Written again without spaces, and each text in one way, it is the same unless something of it was dropped.
+  const again = text.replace(/"(?:[^"\\]|\\.)*"|\s+/g, (token) => (token[0] === '"' ? JSON.stringify(JSON.parse(token)) : ""));
+  if (again !== JSON.stringify(found)) throw new TypeError("the definition repeats a key, or has a number that is not whole");
+  return found;
+}

@@ -168,6 +168,7 @@ export class Draws {
    * @param {Whole} n
    */
   belows_from(b, n) {
+    within(BigInt(within(b, 1, MOST_BOUND)) + BigInt(Math.max(0, sized(n) - 1)), 1, MOST_BOUND);
     return Array.from({ length: sized(n) }, (_, i) => this.below(BigInt(b) + BigInt(i)));
   }
 
@@ -177,7 +178,7 @@ export class Draws {
    * @returns {Vector}
    */
   subset(m, n) {
-    const size = sized(within(n, 0, m));
+    const size = sized(within(n, 0, within(m, 1, MOST_BOUND)));
     if (2 * size <= m) return this.distinct(m, size);
     const population = sized(m);
     const left = new Set(this.distinct(population, population - size));

@@ -8,6 +8,7 @@
 import { canonicalText, toHex, utf8 } from "./bytes.js";
 import { systemBytes } from "./draws.js";
 import { checkDigest } from "./definition.js";
+import { checkForm } from "./syntax.js";
 import { blake2b } from "./hashes.js";
 import { likelihoods } from "./likelihoods.js";
 import { Program, secretWithin } from "./program.js";
@@ -22,6 +23,7 @@ export class Client {
     checkDigest(definition, digest);
     this.definition = definition;
     this.program = new Program(definition);
+    checkForm(definition);
   }
 
   /** Whether reports repeat what was once drawn from a secret, so that one is needed. */
@@ -91,4 +93,5 @@ export class Client {
 /** A secret to draw memoised answers from: made once, kept on the device, and never sent. */
 export const newSecret = () => systemBytes(32);
 
+export { parseDefinition } from "./definition.js";
 export { marksOf, newMarkSecret } from "./marks.js";

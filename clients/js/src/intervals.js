@@ -54,7 +54,7 @@ const OPERATORS = new Map(
     ["lt", (a, b) => (a[1] < b[0] ? [1n, 1n] : a[0] >= b[1] ? [0n, 0n] : BIT)],
     ["ge", (a, b) => (a[0] >= b[1] ? [1n, 1n] : a[1] < b[0] ? [0n, 0n] : BIT)],
     ["eq", (a, b) => (a[1] < b[0] || b[1] < a[0] ? [0n, 0n] : BIT)],
-    ["where", (c, a, b) => hull(...a, ...b)],
+    ["where", (c, a, b) => (requires(c[0] >= 0n && c[1] <= 1n, "a condition that is neither 0 nor 1"), hull(...a, ...b))],
     ["parity", (a) => (requires(a[0] >= 0n, "bits of a number below 0"), BIT)],
   ]),
 );

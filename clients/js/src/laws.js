@@ -8,8 +8,9 @@
 
 import { PLACES } from "./exponentials.js";
 import { Unconfirmed, hull, intervalOf, requires } from "./intervals.js";
-import { EACH, WHOLE, sized, small } from "./numbers.js";
-import { DRAWS, HASHES, MEMO, literal, tabled } from "./program.js";
+import { EACH, WHOLE, literal, sized, small } from "./numbers.js";
+import { HASHES, MEMO, tabled } from "./program.js";
+import { DRAWS } from "./syntax.js";
 
 /** @typedef {import("./intervals.js").Interval} Interval */
 /** @typedef {{ lo: bigint, hi: bigint, distinct?: boolean }} Bounds */
@@ -17,6 +18,7 @@ import { DRAWS, HASHES, MEMO, literal, tabled } from "./program.js";
 
 const WORD = 1n << 64n;
 const BITS = 1n << 63n;
+const MOST_HASHES = 2 ** 16;
 /** So many outcomes one hidden draw may have, and one number that depends on the answer. */
 const MOST_EACH = 1 << 16;
 /** So many runs of parts of the program one attempt may take. */
@@ -157,7 +159,10 @@ function mixed(ends, parts, work) {
 /** @param {string} name @param {any[]} given scalars */
 function oneByOne(name, given) {
   if (given.every(isNumber)) return /** @type {any} */ (EACH.get(name))(...given);
-  if (name === "where" && isNumber(given[0])) return given[0] ? given[1] : given[2];
+  if (name === "where" && isNumber(given[0])) {
+    requires(given[0] === 0 || given[0] === 1, "a condition that is neither 0 nor 1");
+    return given[0] ? given[1] : given[2];
+  }
   requires(given.every((each) => isNumber(each) || each instanceof Span || each instanceof Mixed), `${name} of vectors within vectors`);
   const ends = intervalOf(name, given.map(endsOf));
   if (ends[0] === ends[1]) return small(ends[0]);
@@ -370,11 +375,11 @@ class Look {
     if (!parts.length) return /** @type {any} */ (HASHES.get(name))(seed)(...given);
     requires(parts.every((each) => each instanceof Span), "a hash function that is hidden");
     const size = given[2];
-    requires(isNumber(size) && size >= 1 && given.every((each) => !Array.isArray(each)), "a hash function of a size that is drawn");
+    requires(isNumber(size) && size >= 1 && size <= BITS && given.every((each) => !Array.isArray(each)), "a hash function of a size that is drawn");
     requires(endsOf(given[0])[0] >= 0n && endsOf(given[0])[1] < WORD, "a hash function that there is not");
     // For each answer it may be anything.
     if (name === "polynomial") return span([0n, BigInt(size) - 1n], parts);
-    requires(isNumber(given[3]), "a filter of a size that is drawn");
+    requires(isNumber(given[3]) && given[3] >= 0 && given[3] <= MOST_HASHES, "a filter of a size that is drawn");
     return group(Array.from({ length: sized(size) }, () => spanOf([0n, 1n], parts)), sized(given[3]), false);
   }
 
@@ -468,7 +473,7 @@ class Look {
 
   /** @param {any} m @param {number} n @param {boolean} free @returns {any} */
   subset(m, n, free) {
-    requires(isNumber(m) && n <= m, "a subset that there is not");
+    requires(isNumber(m) && m >= 1 && n <= m, "a subset that there is not");
     /** @type {Interval} */
     const ends = [0n, BigInt(m) - 1n];
     if (free) return Object.assign(Array.from({ length: n }, () => new Span(ends, false, this.ever)), { distinct: true });
@@ -497,6 +502,7 @@ class Look {
     const free = this.open.has(step);
     requires(free || given[1] === this.definition.memo, "what is kept is not kept for the answer alone");
     requires(isNumber(v) || v instanceof Span, "what is kept is kept for a draw");
+    requires(endsOf(v)[0] >= -BITS && endsOf(v)[1] < BITS, "what is kept for a number that is too large");
     if (name === "kept_top") {
       requires(isNumber(a) && a >= 0 && a <= 64, "a number of bits that there is not");
       return this.below(1n << BigInt(a), free, "", undefined, false);

@@ -11,7 +11,9 @@
 import { ONE, fractionOf, normalKeeps, oddsBelow } from "./exponentials.js";
 import { Unconfirmed, requires } from "./intervals.js";
 import { checkMemo, choose, countOf, hashed, looks, product, quotient } from "./laws.js";
-import { literal, tabled } from "./program.js";
+import { literal } from "./numbers.js";
+import { tabled } from "./program.js";
+import { checkForm, checkGuarantee, checkProgram } from "./syntax.js";
 
 export { Unconfirmed };
 
@@ -293,23 +295,6 @@ function openOf(shape, { steps, report }) {
 }
 
 /**
- * Every answer has to become a number, so that none is known by that there is no report of it.
- * @param {any} definition
- */
-function checkInput({ input, answers }) {
-  if (input.kind === "word") {
-    requires(Number.isSafeInteger(input.length) && input.length >= 1 && !answers, "words of a length that there is not");
-    return;
-  }
-  if (input.kind === "answer") {
-    requires(BigInt(input.count) >= 1n && (!answers || BigInt(answers.length) === BigInt(input.count)), "there are more or fewer answers than the program has");
-    return;
-  }
-  const [lower, upper, last, by] = [input.lower, input.upper, input.last, input.times ?? input.step].map(Number);
-  requires(lower <= upper && by > 0 && Number.isFinite(by) && Number.isSafeInteger(last) && last >= 0, "a range of numbers that there is not");
-}
-
-/**
  * Bounds by any argument that applies; of a program that is none of the shapes, by looking at it.
  * @param {any} definition
  * @param {bigint} most
@@ -381,7 +366,9 @@ function confirm(definition) {
   // Where nothing is stated of all reports of an answer, each is charged as the first one is.
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== undefined, "nothing is promised");
-  checkInput(definition);
+  checkForm(definition);
+  requires(![...checkProgram(definition).values()].includes("mixed"), "a table of numbers and of vectors");
+  checkGuarantee(definition);
   const normal = openOf(NORMAL, definition);
   if (normal) {
     const shift = /** @type {[bigint, bigint]} */ ([lastOf(definition.input), 1n << normal.k]);

@@ -5,8 +5,10 @@
 
 /** The longest vector, and the largest number of bits: more is refused before it is made. */
 export const MOST = 2 ** 23;
-const MOST_BITS = 65536;
+const MOST_BITS = 4096;
+const MOST_SHIFT = 2 ** 16;
 const LARGEST = 1n << BigInt(MOST_BITS);
+const NUMBER = /^(0|-?[1-9][0-9]{0,1233})$/;
 
 /**
  * @template {Whole} T
@@ -33,9 +35,21 @@ export const sized = (number) => Number(within(number, 0, MOST));
  * @returns {Whole}
  */
 export function small(number) {
-  if (number > LARGEST || number < -LARGEST) throw new RangeError(`a number of more than ${MOST_BITS} bits`);
+  if (number >= LARGEST || number <= -LARGEST) throw new RangeError(`a number of more than ${MOST_BITS} bits`);
   return number >= -9007199254740991n && number <= 9007199254740991n ? Number(number) : number;
 }
+
+/**
+ * A whole number in a program.
+ * @param {any} number
+ */
+export function literal(number) {
+  if (Number.isSafeInteger(number) || (typeof number === "string" && NUMBER.test(number))) return small(BigInt(number));
+  throw new TypeError(`no number, and nothing before it is called ${number}`);
+}
+
+/** A label or a seed. @param {any} text */
+export const isPlain = (text) => typeof text === "string" && /^[ -~]{0,200}$/.test(text);
 
 /**
  * Both forms of an operation: on Numbers where the result is exact, else on BigInts.
@@ -63,7 +77,10 @@ const wide = (operate) => (a, b) => small(operate(BigInt(a), BigInt(b)));
  * @param {(a: any, b: any) => any} operate
  * @returns {(a: Whole, b: Whole) => Whole}
  */
-const bitwise = (operate) => (a, b) => (Number(a) | 0) === a && (Number(b) | 0) === b ? operate(a, b) : wide(operate)(a, b);
+const bitwise = (operate) => (a, b) => {
+  const [one, other] = [within(a, 0, LARGEST), within(b, 0, LARGEST)];
+  return (Number(one) | 0) === one && (Number(other) | 0) === other ? operate(one, other) : wide(operate)(one, other);
+};
 
 /** @type {(a: bigint, b: bigint) => bigint} */
 const floored = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
@@ -85,10 +102,10 @@ export const EACH = new Map(
     ["add", exact((a, b) => a + b)],
     ["sub", exact((a, b) => a - b)],
     ["mul", exact((a, b) => a * b)],
-    ["div", wide(floored)],
-    ["mod", wide((a, b) => a - b * floored(a, b))],
-    ["shr", wide((a, b) => a >> within(b, 0, MOST_BITS))],
-    ["shl", wide((a, b) => a << within(b, 0, MOST_BITS))],
+    ["div", wide((a, b) => floored(a, within(b, 1, LARGEST)))],
+    ["mod", wide((a, b) => a - b * floored(a, within(b, 1, LARGEST)))],
+    ["shr", wide((a, b) => a >> within(b, 0, MOST_SHIFT))],
+    ["shl", wide((a, b) => a << within(b, 0, MOST_SHIFT))],
     ["and", bitwise((a, b) => a & b)],
     ["xor", bitwise((a, b) => a ^ b)],
     ["min", (a, b) => (a < b ? a : b)],
@@ -96,7 +113,7 @@ export const EACH = new Map(
     ["lt", (a, b) => (a < b ? 1 : 0)],
     ["ge", (a, b) => (a >= b ? 1 : 0)],
     ["eq", (a, b) => (a == b ? 1 : 0)], // a Number and a BigInt may be the same
-    ["where", (c, a, b) => (c ? a : b)],
+    ["where", (c, a, b) => (within(c, 0, 1) ? a : b)],
     ["parity", parity],
   ]),
 );
@@ -108,8 +125,17 @@ function put(vector, place, number) {
   return changed;
 }
 
+/** Vectors that are known to ascend: tables, which are the same objects in every run. @type {WeakSet<Vector>} */
+const ascends = new WeakSet();
+
 /** @type {(vector: Vector, number: Whole) => number} */
 function rank(vector, number) {
+  if (!ascends.has(vector)) {
+    for (let i = 1; i < vector.length; i++) {
+      if (vector[i - 1] > vector[i]) throw new RangeError("the program needs a vector that ascends");
+    }
+    ascends.add(vector);
+  }
   let low = 0;
   let high = vector.length;
   while (low < high) {
@@ -133,7 +159,10 @@ function floyd(vector, least) {
 }
 
 /** @param {Vector} bits */
-const join = (bits) => small(bits.reduce((/** @type {bigint} */ sum, bit, i) => sum | (BigInt(bit) << BigInt(i)), 0n));
+const flags = (bits) => bits.map((bit) => Number(within(bit, 0, 1)));
+
+/** @param {Vector} bits */
+const join = (bits) => small(flags(bits).reduce((sum, bit, i) => sum | (BigInt(bit) << BigInt(i)), 0n));
 
 /**
  * Ascending.
@@ -151,7 +180,7 @@ export const WHOLE = new Map(
     ["at", (vector, place) => vector[Number(within(place, 0, vector.length - 1))]],
     ["put", put],
     ["sort", (vector) => [...vector].sort(ascending)],
-    ["first", (bits) => Math.max(0, bits.findIndex(Number))],
+    ["first", (bits) => Math.max(0, flags(bits).indexOf(1))],
     ["rank", rank],
     ["onehot", (place, size) => put(new Array(sized(size)).fill(0), place, 1)],
     ["join", join],

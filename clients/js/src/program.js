@@ -3,7 +3,8 @@
 import { canonicalText, fromLittleEndian, joined, littleEndian, toHex, utf8, words } from "./bytes.js";
 import { Draws, MOST_BOUND } from "./draws.js";
 import { blake2b, sha256, shake } from "./hashes.js";
-import { EACH, WHOLE, sized, small, within } from "./numbers.js";
+import { EACH, MOST, WHOLE, literal, sized, small, within } from "./numbers.js";
+import { DRAWS, checkProgram, finite } from "./syntax.js";
 
 /** @typedef {import("./numbers.js").Whole} Whole */
 /** @typedef {import("./numbers.js").Vector} Vector */
@@ -18,11 +19,8 @@ const PRIME = (1n << 61n) - 1n;
 const LARGEST_WORD = (1n << 64n) - 1n;
 const LEAST_SECRET_BYTES = 16;
 const MOST_REMEMBERED = 16;
-const NAME = /^[a-z][a-z0-9_]*$/;
-/** What reads the stream; the first are methods of `Draws` by these names. */
-export const DRAWS = new Set(
-  "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" "),
-);
+const MOST_HASHES = 2 ** 16;
+const LARGEST_VALUE = 1n << 63n;
 
 /**
  * What reads the secret in the stream's place, and so draws the same again: what becomes of a word.
@@ -73,15 +71,15 @@ function polynomial(seed) {
   return (/** @type {Whole} */ j, /** @type {Whole} */ v, /** @type {Whole} */ m) => {
     const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
     const [x] = elements(utf8(`${v}`), 8, "value");
-    return small((BigInt(m) * (((a * x + b) * x + c) % PRIME)) >> 61n);
+    return small((BigInt(within(m, 1, MOST_BOUND)) * (((a * x + b) * x + c) % PRIME)) >> 61n);
   };
 }
 
 /** @param {string} seed */
 function bloom(seed) {
   return remembered((j, v, m, n) => {
-    const bits = new Array(sized(m)).fill(0);
-    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * sized(n));
+    const bits = new Array(sized(within(m, 1, MOST))).fill(0);
+    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * Number(within(n, 0, MOST_HASHES)));
     for (const word of words(digest)) bits[Number(word % BigInt(m))] = 1;
     return bits;
   });
@@ -114,8 +112,19 @@ function kept(name) {
   );
 }
 
-/** @param {string} what */
-const tooOld = (what) => new TypeError(`this client does not know ${what}; it is too old`);
+/**
+ * How many words of a secret are read, once the numbers that they are compared with are in their ranges.
+ * @param {string} name
+ * @param {Whole} a
+ * @param {Whole} n
+ */
+function checkedCount(name, a, n) {
+  if (name === "kept_top") return (within(a, 0, 64), 1);
+  const count = sized(n);
+  if (name === "kept_bits") within(a, 0, LARGEST_WORD + 1n);
+  else within(BigInt(within(a, 1, MOST_BOUND)) + BigInt(Math.max(0, count - 1)), 1, MOST_BOUND);
+  return count;
+}
 
 export class Program {
   /**
@@ -126,36 +135,24 @@ export class Program {
     if (definition.format !== "ldp-budget client" || definition.version !== VERSION) {
       throw new TypeError(`this client reads definitions of version ${VERSION}: got ${definition.version}`);
     }
-    const { kind } = definition.input;
-    if (kind !== "answer" && kind !== "word" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
+    checkProgram(definition);
     this.definition = definition;
     /** @type {Map<string, Step>} */
     this.names = new Map([["value", (run) => run.values[0]]]);
     for (const [name, table] of Object.entries(definition.tables)) {
       const entries = tabled(table);
-      this.define(name, () => entries);
+      this.names.set(name, () => entries);
     }
     /** @type {Step[]} */
     this.steps = definition.steps.map((/** @type {[string, any]} */ [name, expression], /** @type {number} */ i) => {
-      const step = this.compile(expression, true);
-      this.define(name, (run) => run.values[i + 1]);
+      const step = this.compile(expression);
+      this.names.set(name, (run) => run.values[i + 1]);
       return step;
     });
     this.parts = definition.report.parts.map((/** @type {any[]} */ part) => this.part(part));
     /** How many bytes a report has. */
     this.size = sized(this.parts.reduce((/** @type {number} */ size, /** @type {any} */ part) => size + part.size, 0));
-    const memoised = definition.steps.some((/** @type {[string, any]} */ [, step]) => MEMO.has(step[0]));
-    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is kept, and only there");
     this.memo = definition.memo ? this.named(definition.memo) : undefined;
-  }
-
-  /**
-   * @param {string} name
-   * @param {Step} value
-   */
-  define(name, value) {
-    if (!NAME.test(name) || this.names.has(name)) throw new TypeError(`not a name of its own: ${name}`);
-    this.names.set(name, value);
   }
 
   /**
@@ -163,19 +160,16 @@ export class Program {
    * @returns {Step}
    */
   named(name) {
-    const found = this.names.get(name);
-    if (!found) throw new TypeError(`nothing before it is called ${name}`);
-    return found;
+    return /** @type {Step} */ (this.names.get(name));
   }
 
   /**
    * An expression as a function of what was worked out before it. No code is made of text: a strict CSP holds.
    * @param {any} expression
-   * @param {boolean} top
    * @returns {Step}
    */
-  compile(expression, top = false) {
-    if (Array.isArray(expression)) return this.call(expression[0], expression.slice(1), top);
+  compile(expression) {
+    if (Array.isArray(expression)) return this.call(expression[0], expression.slice(1));
     if (this.names.has(expression)) return this.named(expression);
     const number = literal(expression);
     return () => number;
@@ -184,14 +178,11 @@ export class Program {
   /**
    * @param {string} name
    * @param {any[]} given
-   * @param {boolean} top
    * @returns {Step}
    */
-  call(name, given, top) {
+  call(name, given) {
     const memo = MEMO.get(name);
     const hash = HASHES.get(name);
-    if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
-    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`${name} needs a text: got ${given[0]}`);
     const steps = (memo || hash ? given.slice(1) : given).map((each) => this.compile(each));
     /** @param {Run} run */
     const worked = (run) => steps.map((step) => step(run));
@@ -202,7 +193,7 @@ export class Program {
         const [v, a, n] = worked(run);
         // Draws that are looked at in every way have these of their own.
         if (run.draws.kept) return run.draws.kept(name, given[0], v, a, n);
-        const found = words(run.secret, v, sized(one ? 1 : n)).map((word, i) => memo(word, a, i));
+        const found = words(run.secret, within(v, -LARGEST_VALUE, LARGEST_VALUE - 1n), checkedCount(name, a, n)).map((word, i) => memo(word, a, i));
         return one ? found[0] : found;
       };
     }
@@ -214,8 +205,7 @@ export class Program {
     if (name === "list") return worked; // there may be more than a function takes
     const whole = WHOLE.get(name);
     if (whole) return (run) => whole(...worked(run));
-    const each = EACH.get(name);
-    if (!each) throw tooOld(`the operator ${name}`);
+    const each = /** @type {any} */ (EACH.get(name));
     return (run) => overVectors(run.lift ? run.lift(each) : each, worked(run));
   }
 
@@ -258,10 +248,14 @@ export class Program {
       return {
         size: 8,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(step(run)) + BigInt(more[2])) * unit, true),
+        write: (run, out) => {
+          const number = origin + Number(BigInt(step(run)) + BigInt(more[2])) * unit;
+          if (!Number.isFinite(number)) throw new RangeError(`the report needs a number that a double holds: got ${number}`);
+          new DataView(out.buffer, out.byteOffset).setFloat64(0, number, true);
+        },
       };
     }
-    throw tooOld(`the part ${kind} of a report`);
+    throw new TypeError(`the part ${kind} of a report`);
   }
 
   /**
@@ -274,12 +268,12 @@ export class Program {
     if (typeof answer === "string") answer = canonicalText(answer);
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
     if (given.kind === "word") return readWord(answer, sized(given.length));
-    const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
+    const [lower, upper] = [given.lower, given.upper].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
       throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer}`);
     }
     const point = given.times === undefined ? Math.floor((answer - lower) / finite(given.step)) : toEven((answer - lower) * finite(given.times));
-    return Math.min(Math.max(point, 0), last);
+    return Math.min(Math.max(point, 0), given.last);
   }
 
   /**
@@ -382,25 +376,6 @@ function numberOf(text, count) {
 function toEven(x) {
   const next = Math.round(x);
   return next - x === 0.5 && next % 2 ? next - 1 : next;
-}
-
-/**
- * A whole number in a program.
- * @param {any} number
- */
-export function literal(number) {
-  if (Number.isSafeInteger(number) || (typeof number === "string" && NUMBER.test(number))) return small(BigInt(number));
-  throw new TypeError(`no number, and nothing before it is called ${number}`);
-}
-
-/**
- * A double in a program.
- * @param {any} text
- */
-function finite(text) {
-  const number = parseFloat(text);
-  if (Number.isFinite(number)) return number;
-  throw new TypeError(`a number of the program must be a double: got ${text}`);
 }
 
 /** @param {any} table */

@@ -1,10 +1,11 @@
-"""The table of operators in the specification of client programs."""
+"""The tables of operators and of their arguments in the specification of client programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ldp_budget.sdk.client_program import OPERATORS
+from ldp_budget.sdk.operator_forms import EACH, FORMS, HUGE, RANGES, VECTORS
 
 KINDS = {
     "draw": "Drawn from the random stream. A draw is always at the top of a step.",
@@ -17,10 +18,37 @@ KINDS = {
 
 
 def operators() -> Iterator[str]:
-    """Every operator with its meaning, by what it does with its arguments."""
+    """The kinds of arguments, and every operator with its meaning, by what it does with its arguments."""
+    yield from ("", "| argument | is |", "| --- | --- |")
+    for wanted in dict.fromkeys(wanted for form in FORMS.values() for wanted in form.takes):
+        yield f"| {wanted.replace('...', 'numbers')} | {_meaning(wanted)} |"
     for kind, text in KINDS.items():
-        yield from ("", text, "", "| operator | meaning |", "| --- | --- |")
+        yield from ("", text, "", "| operator | arguments | result | meaning |", "| --- | --- | --- | --- |")
         for name, operator in OPERATORS.items():
             if operator.kind == kind:
-                yield f"| `{' '.join((name, *(operator.arguments or ('…',))))}` | {operator.sentence} |"
+                takes, gives = FORMS[name]
+                call = " ".join((name, *(operator.arguments or ("…",))))
+                yield f"| `{call}` | {', '.join(takes).replace('...', 'numbers')} | {gives} | {operator.sentence} |"
     yield ""
+
+
+def _meaning(wanted: str) -> str:
+    if wanted == "text":
+        return "at most 200 ASCII characters from space to tilde; no expression"
+    if wanted == "...":
+        return "any number of numbers"
+    what = "a number" if wanted in ("number", "each") else ""
+    if wanted in RANGES:
+        what = " to ".join(map(_number, RANGES[wanted]))
+        what = f"numbers from {what}" if wanted in VECTORS else f"a number from {what}"
+    if wanted in VECTORS:
+        return "a vector" + (f" of {what}" if what else "")
+    return what + (", or a vector of such numbers" if wanted in EACH else "")
+
+
+def _number(number: int) -> str:
+    """A number as a power of two where it is one, or next to one."""
+    for power, less in ((number, ""), (number + 1, " - 1")):
+        if power >= 2**10 and power & (power - 1) == 0:
+            return f"2**{power.bit_length() - 1}{less}"
+    return f"-2**{(-number).bit_length() - 1}" if number < 0 and -number != HUGE else str(number)

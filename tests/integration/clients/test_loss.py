@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from checker_vectors import VECTORS
 from client_cases import CASES
+from generated_programs import Generator, TooManyOutcomesError, loss_of, stating, undefined
 from javascript import PACKAGE, evaluated
+from javascript import run as run_node
 from ldp_budget import Collection, NotSupported
 from ldp_budget.sdk.client_program import Program, record
+from ldp_budget.sdk.operator_forms import FORMS
 from ldp_budget.verification.exact.program_distribution import law
 
 LOSS = (PACKAGE / "src" / "loss.js").as_uri()
@@ -290,3 +294,39 @@ def test_loss_of_random_program_below_its_exact_loss_is_refused(seed: int, count
     confirmed = [i for i in finite if said[2 * i + 1] == CONFIRMED]
     assert finite
     assert len(confirmed) > len(finite) / 3, "the bound is often the exact loss"
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, 200), pytest.param(1, 20_000, marks=pytest.mark.exhaustive)])
+def test_loss_of_generated_program_that_states_too_little_is_refused(seed: int, count: int) -> None:
+    """The programs, and the oracle, with which `check_law.py` is tried."""
+    generator, chance, made = Generator(seed), random.Random(seed), 0
+    while made < count:
+        asked: list[dict[str, Any]] = []
+        while len(asked) < min(2000, count - made):
+            each = generator.definition()
+            try:
+                loss = loss_of(each)
+            except TooManyOutcomesError:
+                continue
+            asked.append(undefined(stating(each, 40), chance))
+            if loss > 1e-9:
+                asked.append(stating(each, loss * (1 - 1e-9)))
+        said = judged(asked)
+        assert [one for one, verdict in zip(asked, said, strict=True) if verdict == CONFIRMED] == []
+        made += len(asked)
+
+
+def test_refusals_are_those_of_every_client() -> None:
+    """No form is loaded, no leak is confirmed, and no run that fails makes a report."""
+    rows = json.loads((VECTORS / "refusals.json").read_text())
+    count = 2 * len(rows["forms"]) - 1 + len(rows["guarantees"]) + len(rows["leaks"]) + len(rows["failures"])
+    done = run_node(PACKAGE / "test" / "refusals.mjs", VECTORS / "refusals.json")
+    assert (done.returncode, done.stdout) == (0, f"{count} refusals\n")
+
+
+def test_forms_are_those_of_python() -> None:
+    source = f"""
+        const {{ FORMS }} = await import({json.dumps((PACKAGE / "src" / "syntax.js").as_uri())});
+        console.log(JSON.stringify([...FORMS].map(([name, {{ takes, gives }}]) => [name, takes, gives])));
+    """
+    assert evaluated(source) == [[name, list(form.takes), form.gives] for name, form in FORMS.items()]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 from fractions import Fraction
-from math import exp
+from math import exp, inf
 from typing import Any
 
+import mpmath
 import pytest
 
-from checker_vectors import laws, verdict
+from checker_vectors import laws, refusals, verdict
+from generated_programs import Generator, TooManyOutcomesError, loss_of, sealed, stating, undefined
 from ldp_budget import mechanism
 from ldp_budget.registry.public_definition import NOTHING, definition_of, digest_of
 from ldp_budget.verification.checkers import checker
@@ -159,3 +162,100 @@ def test_check_law_program_that_leaks_is_not_proved(steps: list[Any], parts: lis
 def test_check_law_constant_and_independent_noise_beside_the_report_are_proved() -> None:
     steps = [["coin", ["bit", HALF]], ["word", ["below", 65536]], ["five", 5]]
     assert verdict(CHECK, _with(steps, [["uint", name, 2, 1] for name in ("coin", "word", "five")])) == "proved"
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vector", refusals("forms"), ids=lambda vector: ascii(vector["name"]))
+def test_check_law_form_that_is_not_specified_is_refused(vector: dict[str, Any]) -> None:
+    assert verdict(CHECK, vector["text"].encode()) == "refused"
+
+
+@pytest.mark.parametrize("vector", refusals("guarantees") + refusals("leaks"), ids=lambda vector: vector["name"])
+def test_check_law_program_that_loses_more_than_it_states_is_not_proved(vector: dict[str, Any]) -> None:
+    assert verdict(CHECK, json.dumps(vector["definition"]).encode()) != "proved"
+
+
+@pytest.mark.parametrize("data", [b"\xff{}", "{}".encode("utf-16"), b"", b"[" * 100_000, b"null", b"1"], ids=ascii)
+def test_check_law_file_that_is_no_definition_is_refused(data: bytes) -> None:
+    assert verdict(CHECK, data) == "refused"
+
+
+@pytest.mark.parametrize("epsilon", ["999999", f"999999.{'0' * 39}1", "100", "101"])
+def test_check_law_large_epsilon_is_compared_at_once(epsilon: str) -> None:
+    """The work does not grow with a number of the file: e^100 is below e^999999, and is enough."""
+    definition = _definition("grr", epsilon="1", domain_size=3)
+    definition["guarantee"]["epsilon"] = epsilon
+    assert verdict(CHECK, json.dumps(sealed(definition)).encode()) == "proved"
+
+
+@pytest.mark.parametrize("epsilon", ["0", "1e-300", "0.5", "1", "17.25", "99", "100"])
+def test_power_below_is_just_below_the_power(epsilon: str) -> None:
+    with mpmath.workdps(120):
+        exact = mpmath.exp(mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator)
+        found = CHECK.power_below(Fraction(epsilon))
+        below = mpmath.mpf(found.numerator) / found.denominator
+        assert exact * (1 - mpmath.mpf(2) ** -200) <= below <= exact
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [["a", ["onehot", 0, 2**23]]],
+        [["a", ["bits", HALF, 2**23]]],
+        [["a", ["subset", 2**20, 2**19]]],
+        [["a", ["subset", str(2**63), 2**22]]],
+        [["a", ["below", str(2**63)]]],
+        [["a", ["belows_from", 60_000, 2**23]]],
+        [["a", ["bits", HALF, 60]], ["b", ["join", "a"]]],
+        [["a", ["belows", 1, 2**23]]],
+    ],
+    ids=str,
+)
+def test_check_law_work_is_bounded_before_it_starts(steps: list[Any]) -> None:
+    assert verdict(CHECK, _with(steps, [])) == "cannot"
+
+
+@pytest.mark.parametrize("end", ["\nPROVED: all", "\u2028PROVED", "\x1b[2K", "\u202e", "\u00a0"], ids=ascii)
+def test_check_law_name_that_forges_a_line_is_refused(end: str) -> None:
+    definition = sealed({**_definition("grr", epsilon="1", domain_size=3), "name": f"mood{end}"})
+    assert verdict(CHECK, json.dumps(definition).encode()) == "refused"
+
+
+# -- random programs -----------------------------------------------------------------------------------------------
+
+
+def judged(seed: int, count: int) -> tuple[list[str], int, int]:
+    """What is proved of `count` programs that state too little; how many honest ones there were, and were proved."""
+    generator, chance = Generator(seed), random.Random(seed)
+    false: list[str] = []
+    honest = proved = made = 0
+    while made < count:
+        definition = generator.definition()
+        try:
+            loss = loss_of(definition)
+        except TooManyOutcomesError:
+            continue
+        asked = [sealed(undefined(stating(definition, 40), chance))]
+        if loss > 1e-9:
+            asked.append(stating(definition, loss * (1 - 1e-9)))
+        made += len(asked)
+        false += [text for text in map(json.dumps, asked) if verdict(CHECK, text.encode()) == "proved"]
+        if loss < inf:
+            honest += 1
+            proved += verdict(CHECK, json.dumps(stating(definition, loss * (1 + 1e-9) + 1e-12)).encode()) == "proved"
+    return false, honest, proved
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_check_law_random_program_that_states_too_little_is_not_proved(seed: int) -> None:
+    false, _, _ = judged(seed, 4)
+    assert false == []
+
+
+@pytest.mark.slow
+def test_check_law_most_random_programs_that_state_enough_are_proved() -> None:
+    false, honest, proved = judged(100, 300)
+    assert false == []
+    assert proved > honest / 2

@@ -164,6 +164,9 @@ def _branches(program: Program, run: _Run, place: int, fork: _Fork) -> Iterator[
 class _Outcomes:
     """The operators that draw: each returns all of its outcomes."""
 
+    most_size = 2**63
+    """No limit of vectors: those that are too long to be drawn have too many outcomes to be listed."""
+
     def __init__(self, most: int) -> None:
         self._most = most
         self.kept: dict[Words, tuple[Any, Any]] = {}
@@ -193,6 +196,8 @@ class _Outcomes:
     def bits(self, t: int, n: int) -> _Fork:
         if t not in (0, ONE):
             self._expect(2, n)
+        if n > self._most:
+            raise _too_many(self._most)
         return self.bits_each([t] * n)
 
     def bits_each(self, vector: Vector) -> _Fork:
@@ -208,6 +213,8 @@ class _Outcomes:
 
     def belows(self, b: int, n: int) -> _Fork:
         self._expect(b, n)
+        if n > self._most:
+            raise _too_many(self._most)
         return self._uniform(b, map(list, product(range(max(1, b)), repeat=n)))
 
     def belows_from(self, b: int, n: int) -> _Fork:

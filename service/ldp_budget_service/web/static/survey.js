@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 33 files with the digest b8ca0da5051bb52c4983ab324fa480da0b49e21bbc2962440a4436507db4ce64
+// made by clients/survey/build.mjs from 34 files with the digest 2829027119c341fc68d96710d28bbbe7bce4d11842526cf63ccd9e4e8b29b50e
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -289,8 +289,10 @@ function belowRatio(draws, whole, fraction2, slots) {
 
 // clients/js/src/numbers.js
 var MOST = 2 ** 23;
-var MOST_BITS = 65536;
+var MOST_BITS = 4096;
+var MOST_SHIFT = 2 ** 16;
 var LARGEST = 1n << BigInt(MOST_BITS);
+var NUMBER = /^(0|-?[1-9][0-9]{0,1233})$/;
 function within(number, least, most) {
   number = /** @type {T} */
   number.valueOf();
@@ -299,9 +301,14 @@ function within(number, least, most) {
 }
 var sized = (number) => Number(within(number, 0, MOST));
 function small(number) {
-  if (number > LARGEST || number < -LARGEST) throw new RangeError(`a number of more than ${MOST_BITS} bits`);
+  if (number >= LARGEST || number <= -LARGEST) throw new RangeError(`a number of more than ${MOST_BITS} bits`);
   return number >= -9007199254740991n && number <= 9007199254740991n ? Number(number) : number;
 }
+function literal(number) {
+  if (Number.isSafeInteger(number) || typeof number === "string" && NUMBER.test(number)) return small(BigInt(number));
+  throw new TypeError(`no number, and nothing before it is called ${number}`);
+}
+var isPlain = (text) => typeof text === "string" && /^[ -~]{0,200}$/.test(text);
 function exact(operate) {
   return (a, b) => {
     if (typeof a === "number" && typeof b === "number") {
@@ -312,7 +319,10 @@ function exact(operate) {
   };
 }
 var wide = (operate) => (a, b) => small(operate(BigInt(a), BigInt(b)));
-var bitwise = (operate) => (a, b) => (Number(a) | 0) === a && (Number(b) | 0) === b ? operate(a, b) : wide(operate)(a, b);
+var bitwise = (operate) => (a, b) => {
+  const [one, other] = [within(a, 0, LARGEST), within(b, 0, LARGEST)];
+  return (Number(one) | 0) === one && (Number(other) | 0) === other ? operate(one, other) : wide(operate)(one, other);
+};
 var floored = (a, b) => a / b - (a % b !== 0n && a < 0n !== b < 0n ? 1n : 0n);
 function parity(a) {
   let odd = 0;
@@ -325,10 +335,10 @@ var EACH = /* @__PURE__ */ new Map(
     ["add", exact((a, b) => a + b)],
     ["sub", exact((a, b) => a - b)],
     ["mul", exact((a, b) => a * b)],
-    ["div", wide(floored)],
-    ["mod", wide((a, b) => a - b * floored(a, b))],
-    ["shr", wide((a, b) => a >> within(b, 0, MOST_BITS))],
-    ["shl", wide((a, b) => a << within(b, 0, MOST_BITS))],
+    ["div", wide((a, b) => floored(a, within(b, 1, LARGEST)))],
+    ["mod", wide((a, b) => a - b * floored(a, within(b, 1, LARGEST)))],
+    ["shr", wide((a, b) => a >> within(b, 0, MOST_SHIFT))],
+    ["shl", wide((a, b) => a << within(b, 0, MOST_SHIFT))],
     ["and", bitwise((a, b) => a & b)],
     ["xor", bitwise((a, b) => a ^ b)],
     ["min", (a, b) => a < b ? a : b],
@@ -337,7 +347,7 @@ var EACH = /* @__PURE__ */ new Map(
     ["ge", (a, b) => a >= b ? 1 : 0],
     ["eq", (a, b) => a == b ? 1 : 0],
     // a Number and a BigInt may be the same
-    ["where", (c, a, b) => c ? a : b],
+    ["where", (c, a, b) => within(c, 0, 1) ? a : b],
     ["parity", parity]
   ]
 );
@@ -346,7 +356,14 @@ function put(vector, place2, number) {
   changed[Number(within(place2, 0, vector.length - 1))] = number;
   return changed;
 }
+var ascends = /* @__PURE__ */ new WeakSet();
 function rank(vector, number) {
+  if (!ascends.has(vector)) {
+    for (let i = 1; i < vector.length; i++) {
+      if (vector[i - 1] > vector[i]) throw new RangeError("the program needs a vector that ascends");
+    }
+    ascends.add(vector);
+  }
   let low = 0;
   let high = vector.length;
   while (low < high) {
@@ -365,7 +382,8 @@ function floyd(vector, least) {
     return own;
   });
 }
-var join = (bits) => small(bits.reduce((sum, bit, i) => sum | BigInt(bit) << BigInt(i), 0n));
+var flags = (bits) => bits.map((bit) => Number(within(bit, 0, 1)));
+var join = (bits) => small(flags(bits).reduce((sum, bit, i) => sum | BigInt(bit) << BigInt(i), 0n));
 var ascending = (a, b) => a < b ? -1 : a > b ? 1 : 0;
 var WHOLE = /* @__PURE__ */ new Map(
   /** @type {[string, (...given: any[]) => any][]} */
@@ -373,7 +391,7 @@ var WHOLE = /* @__PURE__ */ new Map(
     ["at", (vector, place2) => vector[Number(within(place2, 0, vector.length - 1))]],
     ["put", put],
     ["sort", (vector) => [...vector].sort(ascending)],
-    ["first", (bits) => Math.max(0, bits.findIndex(Number))],
+    ["first", (bits) => Math.max(0, flags(bits).indexOf(1))],
     ["rank", rank],
     ["onehot", (place2, size) => put(new Array(sized(size)).fill(0), place2, 1)],
     ["join", join],
@@ -502,6 +520,7 @@ var Draws = class {
    * @param {Whole} n
    */
   belows_from(b, n) {
+    within(BigInt(within(b, 1, MOST_BOUND)) + BigInt(Math.max(0, sized(n) - 1)), 1, MOST_BOUND);
     return Array.from({ length: sized(n) }, (_, i) => this.below(BigInt(b) + BigInt(i)));
   }
   /**
@@ -510,7 +529,7 @@ var Draws = class {
    * @returns {Vector}
    */
   subset(m, n) {
-    const size = sized(within(n, 0, m));
+    const size = sized(within(n, 0, within(m, 1, MOST_BOUND)));
     if (2 * size <= m) return this.distinct(m, size);
     const population = sized(m);
     const left = new Set(this.distinct(population, population - size));
@@ -586,6 +605,166 @@ var Draws = class {
     }
   }
 };
+
+// clients/js/src/syntax.js
+var DRAWING = `
+  bit:chance:number bits:chance,size:vector bit_at:odds:number bits_each:chances:vector below:bound:number
+  belows:bound,size:vector belows_from:bound,size:vector subset:bound,size:vector shuffle:vector:vector
+  geometric:odds:number laplace:places:number normal:places:number`;
+var KEPT = `
+  kept_bits:text,word,chance,size:vector kept_belows:text,word,bound,size:vector kept_top:text,word,top:number`;
+var COMPUTING = `
+  polynomial:text,function,number,bound:number bloom:text,number,number,filter,hashes:vector
+  add:each,each:each sub:each,each:each mul:each,each:each div:each,divisor:each mod:each,divisor:each
+  shr:each,shift:each shl:each,shift:each and:natural,natural:each xor:natural,natural:each min:each,each:each
+  max:each,each:each lt:each,each:each ge:each,each:each eq:each,each:each where:choice,each,each:each
+  parity:natural:each list:...:vector at:vector,number:number put:vector,number,number:vector sort:vector:vector
+  first:flags:number rank:vector,number:number onehot:number,size:vector join:flags:number floyd:vector,number:vector`;
+var FORMS = new Map(
+  `${DRAWING} ${KEPT} ${COMPUTING}`.trim().split(/\s+/).map((row) => {
+    const [name, takes, gives] = row.split(":");
+    return [name, { takes: takes.split(","), gives }];
+  })
+);
+var namesOf = (table2) => new Set(table2.trim().split(/\s+/).map((row) => row.split(":")[0]));
+var DRAWS = namesOf(DRAWING);
+var MEMOS = namesOf(KEPT);
+var EACH2 = new Set("each divisor shift natural choice".split(" "));
+var VECTORS = new Set("vector chances flags".split(" "));
+var NAME = /^[a-z][a-z0-9_]*$/;
+var DECIMAL = /^[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?$/;
+var MOST_DEPTH = 100;
+var MOST_WORD = 512;
+var MOST_DIGITS = 1e3;
+var TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title".split(" ");
+var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot".split(" ")]);
+var SAID = new Set("epsilon delta kind relation words".split(" "));
+var WORDS = new Set("title question purpose answers".split(" "));
+function needs(holds, why) {
+  if (!holds) throw new TypeError(`the definition has ${why}; this client knows no such form`);
+}
+var hasKeys = (value, ...keys) => isObject(value) && Object.keys(value).sort().join() === keys.sort().join();
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+var isText = (value) => typeof value === "string" && !/\p{Surrogate}/u.test(value);
+function finite(text) {
+  const number = typeof text === "string" && DECIMAL.test(text.replace(/^-/, "")) ? Number(text) : NaN;
+  needs(Number.isFinite(number), `a text that is no double: ${text}`);
+  return number;
+}
+var counted = (value, least, most = MOST) => (needs(typeof value === "number", `a count that is no number: ${value}`), within(value, least, most));
+function kindOf(expression, known2, depth = MOST_DEPTH) {
+  if (!Array.isArray(expression)) return known2.get(expression) ?? (literal(expression), "number");
+  const [name, ...given] = expression;
+  const form = FORMS.get(name);
+  if (!form) throw new TypeError(`this client does not know the operator ${name}; it is too old`);
+  needs(depth, "operators that are too deep within each other");
+  if (depth < MOST_DEPTH && (DRAWS.has(name) || MEMOS.has(name))) throw new TypeError(`${name} stands alone at the top of a step`);
+  const takes = name === "list" ? given.map(() => "number") : form.takes;
+  needs(given.length === takes.length, `${name} of ${given.length} arguments`);
+  const text = takes[0] === "text" ? 1 : 0;
+  needs(!text || isPlain(given[0]), `${name} of what is no plain text`);
+  const kinds = given.slice(text).map((each) => kindOf(each, known2, depth - 1));
+  if (name === "at" && `${kinds}` === "rows,number") return "vector";
+  kinds.forEach((kind, i) => {
+    const wanted = takes[i + text];
+    needs(EACH2.has(wanted) ? kind === "number" || kind === "vector" : kind === (VECTORS.has(wanted) ? "vector" : "number"), `${name} of a ${kind}`);
+  });
+  return (
+    /** @type {Kind} */
+    form.gives === "each" ? kinds.includes("vector") ? "vector" : "number" : form.gives
+  );
+}
+function kindOfTable(table2) {
+  if (!Array.isArray(table2)) {
+    needs(hasKeys(table2, "first", "ratio", "digits", "floor", "count"), "another table");
+    needs([table2.first, table2.ratio].every((each) => typeof each === "string" && DECIMAL.test(each)), "a table of no decimals");
+    counted(table2.digits, 1, MOST_DIGITS);
+    counted(table2.count, 0);
+    needs(literal(table2.floor) >= 0, "a table below 0");
+    return "vector";
+  }
+  const rows = table2.filter(Array.isArray);
+  needs(table2.length <= MOST, "a table that is too long");
+  table2.flat().forEach(literal);
+  if (!rows.length) return "vector";
+  return rows.length === table2.length && rows.every((row) => row.length === rows[0].length) ? "rows" : "mixed";
+}
+function checkInput(input, names) {
+  needs(isObject(input), "no input");
+  const { kind } = input;
+  if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
+  needs(names === null || kind === "answer" && Array.isArray(names), "names of what are no choices");
+  if (kind === "answer") {
+    needs(hasKeys(input, "kind", "count", "text") && typeof input.text === "boolean", "another input");
+    const count = BigInt(literal(input.count));
+    needs(count >= 1n, "no answers");
+    if (names === null) return;
+    needs(names.every((name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
+    needs(BigInt(names.length) === count, "more or fewer names than answers");
+  } else if (kind === "word") {
+    needs(hasKeys(input, "kind", "length"), "another input");
+    counted(input.length, 1, MOST_WORD);
+  } else {
+    const by = "times" in input ? "times" : "step";
+    needs(hasKeys(input, "kind", "lower", "upper", "last", by), "another input");
+    const [lower, upper, scale] = [input.lower, input.upper, input[by]].map(finite);
+    needs(lower <= upper && scale > 0, "no range of numbers");
+    needs(Number.isFinite(by === "times" ? (upper - lower) * scale : (upper - lower) / scale), "numbers that no double holds");
+    counted(input.last, 0, Number.MAX_SAFE_INTEGER);
+  }
+}
+function checkPart(part, known2) {
+  needs(Array.isArray(part), "a part of the report that is no list");
+  const [kind, name, ...sizes2] = part;
+  if (!["uint", "packed", "float64"].includes(kind)) throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
+  needs(typeof name === "string" && ["number", kind === "float64" ? "" : "vector"].includes(known2.get(name) ?? "mixed"), `a part that is no step: ${name}`);
+  needs(sizes2.length === { uint: 2, packed: 1, float64: 3 }[
+    /** @type {"uint"} */
+    kind
+  ], `a part ${kind} of another form`);
+  if (kind === "float64") {
+    sizes2.slice(0, 2).forEach(finite);
+    literal(sizes2[2]);
+  } else {
+    counted(sizes2.at(-1), 0);
+    if (kind === "uint") counted(sizes2[0], 1, 8);
+  }
+}
+function checkProgram({ input, tables, steps, memo, report, answers: answers2 = null }) {
+  checkInput(input, answers2);
+  needs(isObject(tables) && Array.isArray(steps), "no tables or no steps");
+  const known2 = /* @__PURE__ */ new Map([["value", "number"]]);
+  const define = (name, kind) => {
+    if (typeof name !== "string" || !NAME.test(name) || known2.has(name)) throw new TypeError(`not a name of its own: ${name}`);
+    known2.set(name, kind());
+  };
+  for (const [name, table2] of Object.entries(tables)) define(name, () => kindOfTable(table2));
+  const kept2 = [];
+  for (const step of steps) {
+    needs(Array.isArray(step) && step.length === 2, "a step that is not a name and an expression");
+    define(step[0], () => kindOf(step[1], known2));
+    if (Array.isArray(step[1]) && MEMOS.has(step[1][0])) kept2.push(step[0]);
+  }
+  if (!(kept2.length ? known2.get(memo) === "number" : memo === "")) throw new TypeError("memo is named where something is kept, and only there");
+  needs(hasKeys(report, "dtype", "shape", "parts") && typeof report.dtype === "string" && Array.isArray(report.shape), "another report");
+  needs(Array.isArray(report.parts) && report.parts.length, "no part of a report");
+  report.parts.forEach((part) => checkPart(part, known2));
+  return known2;
+}
+function checkForm(definition) {
+  needs(isObject(definition) && Object.keys(definition).every((key) => KEYS.has(key)), "keys of its own");
+  const { format = "ldp-budget client", version = 1, languages = {} } = definition;
+  needs(format === "ldp-budget client" && version === 1, "another format or version");
+  needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
+  needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
+  needs(isObject(languages) && Object.values(languages).every((words2) => isObject(words2) && Object.keys(words2).every((key) => WORDS.has(key))), "other translations");
+}
+function checkGuarantee({ guarantee, memo }) {
+  const figures2 = /* @__PURE__ */ new Set([...SAID, ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
+  needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
+  needs(Object.keys(guarantee).every((key) => figures2.has(key)), "figures of its own");
+  needs(Object.values(guarantee).every((value) => value === null || isText(value)), "figures that are no texts");
+}
 
 // clients/js/src/likelihoods.js
 var MOST2 = 2 ** 21;
@@ -763,15 +942,13 @@ function likelihoods(program, report) {
 
 // clients/js/src/program.js
 var VERSION = 1;
-var NUMBER = /^(0|-?[1-9][0-9]*)$/;
+var NUMBER2 = /^(0|-?[1-9][0-9]*)$/;
 var PRIME = (1n << 61n) - 1n;
 var LARGEST_WORD = (1n << 64n) - 1n;
 var LEAST_SECRET_BYTES = 16;
 var MOST_REMEMBERED = 16;
-var NAME = /^[a-z][a-z0-9_]*$/;
-var DRAWS = new Set(
-  "bit bits bit_at bits_each below belows belows_from subset shuffle geometric laplace normal".split(" ")
-);
+var MOST_HASHES = 2 ** 16;
+var LARGEST_VALUE = 1n << 63n;
 var MEMO = /* @__PURE__ */ new Map(
   /** @type {[string, (word: bigint, given: Whole, place: number) => Whole][]} */
   [
@@ -804,13 +981,13 @@ function polynomial(seed) {
   return (j, v, m) => {
     const [a, b, c] = elements(littleEndian(within(j, 0, LARGEST_WORD), 8), 24, "coefficients");
     const [x] = elements(utf8(`${v}`), 8, "value");
-    return small(BigInt(m) * (((a * x + b) * x + c) % PRIME) >> 61n);
+    return small(BigInt(within(m, 1, MOST_BOUND)) * (((a * x + b) * x + c) % PRIME) >> 61n);
   };
 }
 function bloom(seed) {
   return remembered((j, v, m, n) => {
-    const bits = new Array(sized(m)).fill(0);
-    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * sized(n));
+    const bits = new Array(sized(within(m, 1, MOST))).fill(0);
+    const digest = shake(168, utf8(`ldp-budget bloom 1:${seed}:${j}:${v}`), 8 * Number(within(n, 0, MOST_HASHES)));
     for (const word of words(digest)) bits[Number(word % BigInt(m))] = 1;
     return bits;
   });
@@ -829,7 +1006,13 @@ function kept(name) {
     (secret, v, count) => words(shake(136, joined(head, littleEndian(secret.length, 8), secret, littleEndian(v, 8)), 8 * count))
   );
 }
-var tooOld = (what) => new TypeError(`this client does not know ${what}; it is too old`);
+function checkedCount(name, a, n) {
+  if (name === "kept_top") return within(a, 0, 64), 1;
+  const count = sized(n);
+  if (name === "kept_bits") within(a, 0, LARGEST_WORD + 1n);
+  else within(BigInt(within(a, 1, MOST_BOUND)) + BigInt(Math.max(0, count - 1)), 1, MOST_BOUND);
+  return count;
+}
 var Program = class {
   /**
    * @param {any} definition a collection's public definition, or what of it is the program
@@ -839,50 +1022,39 @@ var Program = class {
     if (definition.format !== "ldp-budget client" || definition.version !== VERSION) {
       throw new TypeError(`this client reads definitions of version ${VERSION}: got ${definition.version}`);
     }
-    const { kind } = definition.input;
-    if (kind !== "answer" && kind !== "word" && kind !== "number") throw tooOld(`answers of the kind ${kind}`);
+    checkProgram(definition);
     this.definition = definition;
     this.names = /* @__PURE__ */ new Map([["value", (run) => run.values[0]]]);
     for (const [name, table2] of Object.entries(definition.tables)) {
       const entries = tabled(table2);
-      this.define(name, () => entries);
+      this.names.set(name, () => entries);
     }
     this.steps = definition.steps.map(([name, expression], i) => {
-      const step = this.compile(expression, true);
-      this.define(name, (run) => run.values[i + 1]);
+      const step = this.compile(expression);
+      this.names.set(name, (run) => run.values[i + 1]);
       return step;
     });
     this.parts = definition.report.parts.map((part) => this.part(part));
     this.size = sized(this.parts.reduce((size, part) => size + part.size, 0));
-    const memoised = definition.steps.some(([, step]) => MEMO.has(step[0]));
-    if (memoised !== !!definition.memo) throw new TypeError("memo is named where something is kept, and only there");
     this.memo = definition.memo ? this.named(definition.memo) : void 0;
-  }
-  /**
-   * @param {string} name
-   * @param {Step} value
-   */
-  define(name, value) {
-    if (!NAME.test(name) || this.names.has(name)) throw new TypeError(`not a name of its own: ${name}`);
-    this.names.set(name, value);
   }
   /**
    * @param {string} name
    * @returns {Step}
    */
   named(name) {
-    const found = this.names.get(name);
-    if (!found) throw new TypeError(`nothing before it is called ${name}`);
-    return found;
+    return (
+      /** @type {Step} */
+      this.names.get(name)
+    );
   }
   /**
    * An expression as a function of what was worked out before it. No code is made of text: a strict CSP holds.
    * @param {any} expression
-   * @param {boolean} top
    * @returns {Step}
    */
-  compile(expression, top = false) {
-    if (Array.isArray(expression)) return this.call(expression[0], expression.slice(1), top);
+  compile(expression) {
+    if (Array.isArray(expression)) return this.call(expression[0], expression.slice(1));
     if (this.names.has(expression)) return this.named(expression);
     const number = literal(expression);
     return () => number;
@@ -890,14 +1062,11 @@ var Program = class {
   /**
    * @param {string} name
    * @param {any[]} given
-   * @param {boolean} top
    * @returns {Step}
    */
-  call(name, given, top) {
+  call(name, given) {
     const memo = MEMO.get(name);
     const hash = HASHES.get(name);
-    if ((memo || DRAWS.has(name)) && !top) throw new TypeError(`${name} stands alone at the top of a step`);
-    if ((memo || hash) && typeof given[0] !== "string") throw new TypeError(`${name} needs a text: got ${given[0]}`);
     const steps = (memo || hash ? given.slice(1) : given).map((each2) => this.compile(each2));
     const worked = (run) => steps.map((step) => step(run));
     if (memo) {
@@ -906,7 +1075,7 @@ var Program = class {
       return (run) => {
         const [v, a, n] = worked(run);
         if (run.draws.kept) return run.draws.kept(name, given[0], v, a, n);
-        const found = words2(run.secret, v, sized(one ? 1 : n)).map((word, i) => memo(word, a, i));
+        const found = words2(run.secret, within(v, -LARGEST_VALUE, LARGEST_VALUE - 1n), checkedCount(name, a, n)).map((word, i) => memo(word, a, i));
         return one ? found[0] : found;
       };
     }
@@ -918,8 +1087,10 @@ var Program = class {
     if (name === "list") return worked;
     const whole = WHOLE.get(name);
     if (whole) return (run) => whole(...worked(run));
-    const each = EACH.get(name);
-    if (!each) throw tooOld(`the operator ${name}`);
+    const each = (
+      /** @type {any} */
+      EACH.get(name)
+    );
     return (run) => overVectors(run.lift ? run.lift(each) : each, worked(run));
   }
   /**
@@ -960,10 +1131,14 @@ var Program = class {
       return {
         size: 8,
         /** @type {(run: Run, out: Uint8Array) => void} */
-        write: (run, out) => new DataView(out.buffer, out.byteOffset).setFloat64(0, origin + Number(BigInt(step(run)) + BigInt(more[2])) * unit, true)
+        write: (run, out) => {
+          const number = origin + Number(BigInt(step(run)) + BigInt(more[2])) * unit;
+          if (!Number.isFinite(number)) throw new RangeError(`the report needs a number that a double holds: got ${number}`);
+          new DataView(out.buffer, out.byteOffset).setFloat64(0, number, true);
+        }
       };
     }
-    throw tooOld(`the part ${kind} of a report`);
+    throw new TypeError(`the part ${kind} of a report`);
   }
   /**
    * The whole number of an answer.
@@ -975,12 +1150,12 @@ var Program = class {
     if (typeof answer === "string") answer = canonicalText(answer);
     if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
     if (given.kind === "word") return readWord(answer, sized(given.length));
-    const [lower, upper, last] = [given.lower, given.upper, given.last].map(finite);
+    const [lower, upper] = [given.lower, given.upper].map(finite);
     if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
       throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer}`);
     }
     const point = given.times === void 0 ? Math.floor((answer - lower) / finite(given.step)) : toEven((answer - lower) * finite(given.times));
-    return Math.min(Math.max(point, 0), last);
+    return Math.min(Math.max(point, 0), given.last);
   }
   /**
    * One report.
@@ -1036,22 +1211,13 @@ function readWord(answer, length) {
   return small(BigInt(`0x${toHex(bytes2).padEnd(2 * length, "0")}`));
 }
 function numberOf(text, count) {
-  if (NUMBER.test(text)) return BigInt(text);
+  if (NUMBER2.test(text)) return BigInt(text);
   if (/\p{Surrogate}/u.test(text)) return -1n;
   return words(blake2b(utf8(text), { size: 8, person: "ldp-budget text" }))[0] % count;
 }
 function toEven(x) {
   const next = Math.round(x);
   return next - x === 0.5 && next % 2 ? next - 1 : next;
-}
-function literal(number) {
-  if (Number.isSafeInteger(number) || typeof number === "string" && NUMBER.test(number)) return small(BigInt(number));
-  throw new TypeError(`no number, and nothing before it is called ${number}`);
-}
-function finite(text) {
-  const number = parseFloat(text);
-  if (Number.isFinite(number)) return number;
-  throw new TypeError(`a number of the program must be a double: got ${text}`);
 }
 function tabled(table2) {
   if (!Array.isArray(table2)) return falling(table2);
@@ -1104,6 +1270,7 @@ var Client = class {
     checkDigest(definition, digest);
     this.definition = definition;
     this.program = new Program(definition);
+    checkForm(definition);
   }
   /** Whether reports repeat what was once drawn from a secret, so that one is needed. */
   get memoises() {
@@ -1266,7 +1433,7 @@ var OPERATORS = /* @__PURE__ */ new Map(
     ["lt", (a, b) => a[1] < b[0] ? [1n, 1n] : a[0] >= b[1] ? [0n, 0n] : BIT],
     ["ge", (a, b) => a[0] >= b[1] ? [1n, 1n] : a[1] < b[0] ? [0n, 0n] : BIT],
     ["eq", (a, b) => a[1] < b[0] || b[1] < a[0] ? [0n, 0n] : BIT],
-    ["where", (c, a, b) => hull(...a, ...b)],
+    ["where", (c, a, b) => (requires(c[0] >= 0n && c[1] <= 1n, "a condition that is neither 0 nor 1"), hull(...a, ...b))],
     ["parity", (a) => (requires(a[0] >= 0n, "bits of a number below 0"), BIT)]
   ]
 );
@@ -1283,6 +1450,7 @@ function intervalOf(name, given) {
 // clients/js/src/laws.js
 var WORD = 1n << 64n;
 var BITS = 1n << 63n;
+var MOST_HASHES2 = 2 ** 16;
 var MOST_EACH = 1 << 16;
 var MOST_RUNS = 1 << 19;
 var MOST_TRIED = 4;
@@ -1383,7 +1551,10 @@ function oneByOne(name, given) {
     /** @type {any} */
     EACH.get(name)(...given)
   );
-  if (name === "where" && isNumber(given[0])) return given[0] ? given[1] : given[2];
+  if (name === "where" && isNumber(given[0])) {
+    requires(given[0] === 0 || given[0] === 1, "a condition that is neither 0 nor 1");
+    return given[0] ? given[1] : given[2];
+  }
   requires(given.every((each) => isNumber(each) || each instanceof Span || each instanceof Mixed), `${name} of vectors within vectors`);
   const ends = intervalOf(name, given.map(endsOf));
   if (ends[0] === ends[1]) return small(ends[0]);
@@ -1596,10 +1767,10 @@ var Look = class {
     );
     requires(parts2.every((each) => each instanceof Span), "a hash function that is hidden");
     const size = given[2];
-    requires(isNumber(size) && size >= 1 && given.every((each) => !Array.isArray(each)), "a hash function of a size that is drawn");
+    requires(isNumber(size) && size >= 1 && size <= BITS && given.every((each) => !Array.isArray(each)), "a hash function of a size that is drawn");
     requires(endsOf(given[0])[0] >= 0n && endsOf(given[0])[1] < WORD, "a hash function that there is not");
     if (name === "polynomial") return span([0n, BigInt(size) - 1n], parts2);
-    requires(isNumber(given[3]), "a filter of a size that is drawn");
+    requires(isNumber(given[3]) && given[3] >= 0 && given[3] <= MOST_HASHES2, "a filter of a size that is drawn");
     return group(Array.from({ length: sized(size) }, () => spanOf([0n, 1n], parts2)), sized(given[3]), false);
   }
   // -- draws -------------------------------------------------------------------------------------------------------
@@ -1685,7 +1856,7 @@ var Look = class {
   }
   /** @param {any} m @param {number} n @param {boolean} free @returns {any} */
   subset(m, n, free) {
-    requires(isNumber(m) && n <= m, "a subset that there is not");
+    requires(isNumber(m) && m >= 1 && n <= m, "a subset that there is not");
     const ends = [0n, BigInt(m) - 1n];
     if (free) return Object.assign(Array.from({ length: n }, () => new Span(ends, false, this.ever)), { distinct: true });
     requires(choose(BigInt(m), BigInt(n)) <= MOST_EACH, "a subset of too many outcomes");
@@ -1716,6 +1887,7 @@ var Look = class {
     const free = this.open.has(step);
     requires(free || given[1] === this.definition.memo, "what is kept is not kept for the answer alone");
     requires(isNumber(v) || v instanceof Span, "what is kept is kept for a draw");
+    requires(endsOf(v)[0] >= -BITS && endsOf(v)[1] < BITS, "what is kept for a number that is too large");
     if (name === "kept_top") {
       requires(isNumber(a) && a >= 0 && a <= 64, "a number of bits that there is not");
       return this.below(1n << BigInt(a), free, "", void 0, false);
@@ -2130,18 +2302,6 @@ function openOf(shape, { steps, report }) {
   const found = {};
   return matches(shape.steps, steps, found) && matches(shape.parts, report.parts, found) ? found : void 0;
 }
-function checkInput({ input, answers: answers2 }) {
-  if (input.kind === "word") {
-    requires(Number.isSafeInteger(input.length) && input.length >= 1 && !answers2, "words of a length that there is not");
-    return;
-  }
-  if (input.kind === "answer") {
-    requires(BigInt(input.count) >= 1n && (!answers2 || BigInt(answers2.length) === BigInt(input.count)), "there are more or fewer answers than the program has");
-    return;
-  }
-  const [lower, upper, last, by] = [input.lower, input.upper, input.last, input.times ?? input.step].map(Number);
-  requires(lower <= upper && by > 0 && Number.isFinite(by) && Number.isSafeInteger(last) && last >= 0, "a range of numbers that there is not");
-}
 function check(definition, most) {
   for (const shape of SHAPES) {
     const found = openOf(shape, definition);
@@ -2185,7 +2345,9 @@ function confirm(definition) {
   const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== void 0, "nothing is promised");
-  checkInput(definition);
+  checkForm(definition);
+  requires(![...checkProgram(definition).values()].includes("mixed"), "a table of numbers and of vectors");
+  checkGuarantee(definition);
   const normal2 = openOf(NORMAL, definition);
   if (normal2) {
     const shift = (
@@ -3487,9 +3649,9 @@ var deviceLines = (balance) => (
   })
 );
 function figures(limits, balance, cost, here) {
-  const counted = limits.map(parts).filter(({ measure }) => measure === "epsilon");
+  const counted2 = limits.map(parts).filter(({ measure }) => measure === "epsilon");
   return [
-    ...counted.map(({ name, capacity, spent }) => (
+    ...counted2.map(({ name, capacity, spent }) => (
       /** @type {[string, string]} */
       [name, inFigures(capacity, spent, cost)]
     )),

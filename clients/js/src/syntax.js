@@ -1,0 +1,217 @@
+// The form of a definition: keys, names, numbers of arguments, and kinds. What docs/reference/client-programs.md does not
+// define is refused before anything runs, as clients/check/check_law.py refuses it.
+
+import { MOST, isPlain, literal, sized, within } from "./numbers.js";
+
+/** @typedef {"number" | "vector" | "rows" | "mixed"} Kind `rows` are a table of vectors of one length; nothing can be made of `mixed` tables */
+
+const DRAWING = `
+  bit:chance:number bits:chance,size:vector bit_at:odds:number bits_each:chances:vector below:bound:number
+  belows:bound,size:vector belows_from:bound,size:vector subset:bound,size:vector shuffle:vector:vector
+  geometric:odds:number laplace:places:number normal:places:number`;
+const KEPT = `
+  kept_bits:text,word,chance,size:vector kept_belows:text,word,bound,size:vector kept_top:text,word,top:number`;
+const COMPUTING = `
+  polynomial:text,function,number,bound:number bloom:text,number,number,filter,hashes:vector
+  add:each,each:each sub:each,each:each mul:each,each:each div:each,divisor:each mod:each,divisor:each
+  shr:each,shift:each shl:each,shift:each and:natural,natural:each xor:natural,natural:each min:each,each:each
+  max:each,each:each lt:each,each:each ge:each,each:each eq:each,each:each where:choice,each,each:each
+  parity:natural:each list:...:vector at:vector,number:number put:vector,number,number:vector sort:vector:vector
+  first:flags:number rank:vector,number:number onehot:number,size:vector join:flags:number floyd:vector,number:vector`;
+
+/** Each operator: the kinds of its arguments, and of its result. `each` is a number, or a vector place by place. */
+export const FORMS = new Map(
+  `${DRAWING} ${KEPT} ${COMPUTING}`.trim().split(/\s+/).map((row) => {
+    const [name, takes, gives] = row.split(":");
+    return [name, { takes: takes.split(","), gives }];
+  }),
+);
+/** @param {string} table */
+const namesOf = (table) => new Set(table.trim().split(/\s+/).map((row) => row.split(":")[0]));
+/** What reads the stream. */
+export const DRAWS = namesOf(DRAWING);
+/** What reads the secret. */
+export const MEMOS = namesOf(KEPT);
+
+const EACH = new Set("each divisor shift natural choice".split(" "));
+const VECTORS = new Set("vector chances flags".split(" "));
+const NAME = /^[a-z][a-z0-9_]*$/;
+const DECIMAL = /^[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?$/;
+const MOST_DEPTH = 100;
+const MOST_WORD = 512;
+const MOST_DIGITS = 1000;
+const TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title".split(" ");
+const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot".split(" ")]);
+const SAID = new Set("epsilon delta kind relation words".split(" "));
+const WORDS = new Set("title question purpose answers".split(" "));
+
+/** @type {(holds: unknown, why: string) => asserts holds} */
+function needs(holds, why) {
+  if (!holds) throw new TypeError(`the definition has ${why}; this client knows no such form`);
+}
+
+/** @type {(value: any, ...keys: string[]) => boolean} */
+const hasKeys = (value, ...keys) => isObject(value) && Object.keys(value).sort().join() === keys.sort().join();
+
+/** @param {any} value */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** @param {any} value */
+const isText = (value) => typeof value === "string" && !/\p{Surrogate}/u.test(value);
+
+/**
+ * A double in a program.
+ * @param {any} text
+ */
+export function finite(text) {
+  const number = typeof text === "string" && DECIMAL.test(text.replace(/^-/, "")) ? Number(text) : NaN;
+  needs(Number.isFinite(number), `a text that is no double: ${text}`);
+  return number;
+}
+
+/** @type {(value: any, least: number, most?: number) => any} */
+const counted = (value, least, most = MOST) => (needs(typeof value === "number", `a count that is no number: ${value}`), within(value, least, most));
+
+/**
+ * The kind of an expression.
+ * @param {any} expression
+ * @param {Map<any, Kind>} known
+ * @param {number} depth
+ * @returns {Kind}
+ */
+function kindOf(expression, known, depth = MOST_DEPTH) {
+  if (!Array.isArray(expression)) return known.get(expression) ?? (literal(expression), "number");
+  const [name, ...given] = expression;
+  const form = FORMS.get(name);
+  if (!form) throw new TypeError(`this client does not know the operator ${name}; it is too old`);
+  needs(depth, "operators that are too deep within each other");
+  if (depth < MOST_DEPTH && (DRAWS.has(name) || MEMOS.has(name))) throw new TypeError(`${name} stands alone at the top of a step`);
+  const takes = name === "list" ? given.map(() => "number") : form.takes;
+  needs(given.length === takes.length, `${name} of ${given.length} arguments`);
+  const text = takes[0] === "text" ? 1 : 0;
+  needs(!text || isPlain(given[0]), `${name} of what is no plain text`);
+  const kinds = given.slice(text).map((each) => kindOf(each, known, depth - 1));
+  if (name === "at" && `${kinds}` === "rows,number") return "vector";
+  kinds.forEach((kind, i) => {
+    const wanted = takes[i + text];
+    needs(EACH.has(wanted) ? kind === "number" || kind === "vector" : kind === (VECTORS.has(wanted) ? "vector" : "number"), `${name} of a ${kind}`);
+  });
+  return /** @type {Kind} */ (form.gives === "each" ? (kinds.includes("vector") ? "vector" : "number") : form.gives);
+}
+
+/** @param {any} table @returns {Kind} */
+function kindOfTable(table) {
+  if (!Array.isArray(table)) {
+    needs(hasKeys(table, "first", "ratio", "digits", "floor", "count"), "another table");
+    needs([table.first, table.ratio].every((each) => typeof each === "string" && DECIMAL.test(each)), "a table of no decimals");
+    counted(table.digits, 1, MOST_DIGITS);
+    counted(table.count, 0);
+    needs(literal(table.floor) >= 0, "a table below 0");
+    return "vector";
+  }
+  const rows = table.filter(Array.isArray);
+  needs(table.length <= MOST, "a table that is too long");
+  table.flat().forEach(literal);
+  if (!rows.length) return "vector";
+  return rows.length === table.length && rows.every((row) => row.length === rows[0].length) ? "rows" : "mixed";
+}
+
+/** @param {any} input @param {any} names */
+function checkInput(input, names) {
+  needs(isObject(input), "no input");
+  const { kind } = input;
+  if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
+  needs(names === null || (kind === "answer" && Array.isArray(names)), "names of what are no choices");
+  if (kind === "answer") {
+    needs(hasKeys(input, "kind", "count", "text") && typeof input.text === "boolean", "another input");
+    const count = BigInt(literal(input.count));
+    needs(count >= 1n, "no answers");
+    if (names === null) return;
+    needs(names.every((/** @type {any} */ name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
+    needs(BigInt(names.length) === count, "more or fewer names than answers");
+  } else if (kind === "word") {
+    needs(hasKeys(input, "kind", "length"), "another input");
+    counted(input.length, 1, MOST_WORD);
+  } else {
+    const by = "times" in input ? "times" : "step";
+    needs(hasKeys(input, "kind", "lower", "upper", "last", by), "another input");
+    const [lower, upper, scale] = [input.lower, input.upper, input[by]].map(finite);
+    needs(lower <= upper && scale > 0, "no range of numbers");
+    needs(Number.isFinite(by === "times" ? (upper - lower) * scale : (upper - lower) / scale), "numbers that no double holds");
+    counted(input.last, 0, Number.MAX_SAFE_INTEGER);
+  }
+}
+
+/** @param {any} part @param {Map<any, Kind>} known */
+function checkPart(part, known) {
+  needs(Array.isArray(part), "a part of the report that is no list");
+  const [kind, name, ...sizes] = part;
+  if (!["uint", "packed", "float64"].includes(kind)) throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
+  needs(typeof name === "string" && ["number", kind === "float64" ? "" : "vector"].includes(known.get(name) ?? "mixed"), `a part that is no step: ${name}`);
+  needs(sizes.length === { uint: 2, packed: 1, float64: 3 }[/** @type {"uint"} */ (kind)], `a part ${kind} of another form`);
+  if (kind === "float64") {
+    sizes.slice(0, 2).forEach(finite);
+    literal(sizes[2]);
+  } else {
+    counted(sizes.at(-1), 0);
+    if (kind === "uint") counted(sizes[0], 1, 8);
+  }
+}
+
+/**
+ * Refuses a program that the specification does not define: its input, tables, steps, memo and report.
+ * @param {any} definition
+ * @returns {Map<string, Kind>} the kinds of its names
+ * @throws {TypeError | RangeError}
+ */
+export function checkProgram({ input, tables, steps, memo, report, answers = null }) {
+  checkInput(input, answers);
+  needs(isObject(tables) && Array.isArray(steps), "no tables or no steps");
+  /** @type {Map<any, Kind>} */
+  const known = new Map([["value", "number"]]);
+  /** @type {(name: any, kind: () => Kind) => void} */
+  const define = (name, kind) => {
+    if (typeof name !== "string" || !NAME.test(name) || known.has(name)) throw new TypeError(`not a name of its own: ${name}`);
+    known.set(name, kind());
+  };
+  for (const [name, table] of Object.entries(tables)) define(name, () => kindOfTable(table));
+  /** @type {string[]} */
+  const kept = [];
+  for (const step of steps) {
+    needs(Array.isArray(step) && step.length === 2, "a step that is not a name and an expression");
+    define(step[0], () => kindOf(step[1], known));
+    if (Array.isArray(step[1]) && MEMOS.has(step[1][0])) kept.push(step[0]);
+  }
+  if (!(kept.length ? known.get(memo) === "number" : memo === "")) throw new TypeError("memo is named where something is kept, and only there");
+  needs(hasKeys(report, "dtype", "shape", "parts") && typeof report.dtype === "string" && Array.isArray(report.shape), "another report");
+  needs(Array.isArray(report.parts) && report.parts.length, "no part of a report");
+  report.parts.forEach((/** @type {any} */ part) => checkPart(part, known));
+  return known;
+}
+
+/**
+ * Refuses a definition with other keys, or with texts of other types, than the specification names. Texts may be left out.
+ * `checkProgram` looks at the program.
+ * @param {any} definition
+ * @throws {TypeError | RangeError}
+ */
+export function checkForm(definition) {
+  needs(isObject(definition) && Object.keys(definition).every((key) => KEYS.has(key)), "keys of its own");
+  const { format = "ldp-budget client", version = 1, languages = {} } = definition;
+  needs(format === "ldp-budget client" && version === 1, "another format or version");
+  needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
+  needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
+  needs(isObject(languages) && Object.values(languages).every((words) => isObject(words) && Object.keys(words).every((key) => WORDS.has(key))), "other translations");
+}
+
+/**
+ * Refuses a guarantee with other figures than the specification names: those of repeated draws are of programs with a memo.
+ * @param {any} definition
+ * @throws {TypeError}
+ */
+export function checkGuarantee({ guarantee, memo }) {
+  const figures = new Set([...SAID, ...(memo ? ["answer_epsilon", "lifetime_epsilon"] : [])]);
+  needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
+  needs(Object.keys(guarantee).every((key) => figures.has(key)), "figures of its own");
+  needs(Object.values(guarantee).every((value) => value === null || isText(value)), "figures that are no texts");
+}

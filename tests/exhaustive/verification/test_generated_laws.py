@@ -1,0 +1,37 @@
+"""Twenty thousand random programs that state less than they lose, or have a form that is not specified: none is proved."""
+
+from __future__ import annotations
+
+import json
+import random
+from math import inf
+
+import pytest
+
+from checker_vectors import verdict
+from generated_programs import Generator, TooManyOutcomesError, loss_of, sealed, stating, undefined
+from ldp_budget.verification.checkers import checker
+
+CHECK = checker("check_law")
+
+
+@pytest.mark.parametrize("seed", range(1000, 1010))
+def test_check_law_two_thousand_programs_that_state_too_little_are_not_proved(seed: int) -> None:
+    generator, chance = Generator(seed), random.Random(seed)
+    honest = proved = made = 0
+    while made < 2000:
+        definition = generator.definition()
+        try:
+            loss = loss_of(definition)
+        except TooManyOutcomesError:
+            continue
+        asked = [sealed(undefined(stating(definition, 40), chance))]
+        if loss > 1e-9:
+            asked.append(stating(definition, loss * (1 - 1e-9)))
+        for each in asked:
+            assert verdict(CHECK, json.dumps(each).encode()) != "proved", each
+        made += len(asked)
+        if loss < inf:
+            honest += 1
+            proved += verdict(CHECK, json.dumps(stating(definition, loss * (1 + 1e-9) + 1e-12)).encode()) == "proved"
+    assert proved > honest / 2
