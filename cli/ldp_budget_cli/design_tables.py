@@ -150,6 +150,12 @@ def _print_table(row: Row) -> None:
         f"\nIndependence of {first} and {second}: F = {rounded(row['statistic'], 2)} with {rounded(freedom[0], 1)} and "
         f"{rounded(freedom[1], 0)} degrees of freedom, p {_compared(row['p_value'])}"
     )
+    if row["is_rough"]:
+        click.echo(
+            f"Warning: a cell would hold {rounded(row['least_expected'], 1)} respondents if the answers were independent. "
+            "That is too few: p is a rough guide. Join rare answers, or ask more people.",
+            err=True,
+        )
 
 
 def _cells(row: Mapping[str, Any], *names: str) -> tuple[str, ...]:

@@ -206,6 +206,11 @@ def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]
         if table["p_value"] < 0.05
         else "A p-value of 0.05 or more shows no relation. It does not prove that there is none."
     )
+    if table["is_rough"]:
+        related += (
+            f" A cell would hold only {table['least_expected']:.1f} people if the answers were independent, so p is a rough "
+            "guide. Joining rare answers makes it a good one."
+        )
     yield Section(
         "table",
         "Two-way table",

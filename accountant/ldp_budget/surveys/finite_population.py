@@ -91,6 +91,10 @@ class FinitePopulation(NamedTuple):
         missed, turn = without_replacement(asked, np.maximum(asked / rates, asked))
         return missed[of][kept], turn[of][kept]
 
+    def least_rate(self, moments: Moments, weights: Weights, design: Design) -> float:
+        """Return the least part of a stratum that was asked. Raises as `variance`."""
+        return float(self._rates(moments, weights, *moments.codes(design.strata)).min())
+
     def _rates(self, moments: Moments, weights: Weights, of: Any, levels: Sequence[tuple[str, ...]]) -> Floats:
         """Return the part of each stratum that was asked: the least of its cells, which never corrects too much."""
         rates = np.full(len(levels), np.inf)

@@ -24,7 +24,7 @@ from .quantiles import quantiles
 from .questions import AskedQuestion, question, questions_of, read_bins, read_moments, read_table, table_law
 from .raking import rake, read_totals
 from .strata import Design
-from .two_way import TwoWayTable
+from .two_way import LEAST_EXPECTED, TwoWayTable
 from .weights import Weights, column_weights, equal_weights, table_weights
 
 if TYPE_CHECKING:
@@ -381,6 +381,8 @@ class _Reader:
             "statistic": test.statistic,
             "freedom": list(test.freedom),
             "p_value": test.p_value,
+            "least_expected": test.expected,
+            "is_rough": test.expected < LEAST_EXPECTED,
         }
 
 

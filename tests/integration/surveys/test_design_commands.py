@@ -177,7 +177,9 @@ def test_estimate_by_round_compares_the_rounds(run: Any) -> None:
     assert sum(row["count"] for row in found["groups"][0]["answers"]) == pytest.approx(6000)
     assert 0 < found["differences"][0]["p_value"] <= 1
     assert "rounds of the same people" in result.stderr
-    apart = run("estimate", "mood", "first", "second", "--by-round", "--rake", "totals.csv", "--json", "--independent")
+    apart = run(
+        "estimate", "mood", "first", "second", "--by-round", "--rake", "totals.csv", "--json", "--independent"
+    )
     assert "rounds of the same people" not in apart.stderr
     error, independent = (row["answers"][0]["std_error"] for row in (found, json.loads(apart.stdout)))
     assert error == pytest.approx(2**0.5 * independent, rel=0.1)

@@ -36,7 +36,7 @@ def blocks(rows: int, columns: int) -> list[Any]:
     cells = [{"a": f"r{r}", "b": f"c{c}", **next(figures)} for r in range(rows) for c in range(columns)]
     margins = [{"question": "a", "answer": f"r{r}", **next(figures)} for r in range(rows)]
     margins += [{"question": "b", "answer": f"c{c}", **next(figures)} for c in range(columns)]
-    test = {"statistic": 2.5, "freedom": [1.0, 99.0], "p_value": 0.04}
+    test = {"statistic": 2.5, "freedom": [1.0, 99.0], "p_value": 0.04, "least_expected": 2.5, "is_rough": True}
     table = {
         "table": ["a", "b"],
         "respondents": 100,
@@ -80,3 +80,4 @@ def test_two_way_table_says_the_test_and_the_effective_sample_size() -> None:
     assert "The design effect of the table is 1.60, the effective sample size 62." in first.text
     assert "the probability p = 0.0400 (F = 2.50 with 1.0 and 99 degrees of freedom" in last.text
     assert "A p-value below 0.05 speaks for a relation" in last.text
+    assert "A cell would hold only 2.5 people if the answers were independent, so p is a rough guide." in last.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +12,12 @@ from scipy.special import chdtrc
 from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.reports.public_attributes import PublicAttributes
+from ldp_budget.surveys.finite_population import FinitePopulation, Noise, paired_noise
 from ldp_budget.surveys.means import Survey
 from ldp_budget.surveys.moments import PRODUCTS, moments_of
 from ldp_budget.surveys.questions import question, questions_of, read_moments, read_table
 from ldp_budget.surveys.strata import Design
-from ldp_budget.surveys.two_way import MOST_CELLS, TwoWayTable, cell_errors, paired
+from ldp_budget.surveys.two_way import LEAST_EXPECTED, MOST_CELLS, TwoWayTable, cell_errors, paired
 from ldp_budget.surveys.weights import equal_weights
 
 
@@ -52,6 +54,82 @@ def test_independence_of_copied_respondents_in_clusters_is_that_of_one_copy() ->
     copied = table_of(counts, Design(clusters="person"), copies=5).independence()
     assert copied.p_value == pytest.approx(plain.p_value, abs=0.005)
     assert table_of(counts, copies=5).independence().p_value < plain.p_value / 2
+
+
+def noisy_table(
+    name: str, epsilon: int, answers: tuple[np.ndarray, np.ndarray], seed: int, people: int | None = None
+) -> TwoWayTable:
+    """Return the table of two questions of two answers, randomized; of a part of `people`, if given."""
+    made = mechanism(name).calibrate(epsilon=epsilon, domain_size=2)
+    one, two = (made.contributions(made.randomize(each, rng=2 * seed + side)) for side, each in enumerate(answers))
+    moments = moments_of(paired(one, two), products=PRODUCTS)
+    noise = Noise(*made.contribution_noise)
+    population = None if people is None else FinitePopulation(people, paired_noise(noise, noise))
+    return TwoWayTable(Survey(moments, equal_weights(moments), population=population), 2)
+
+
+@pytest.mark.parametrize("name", ["oue", "grr"])
+def test_independence_is_the_score_test_of_a_simple_sample(name: str) -> None:
+    rng = np.random.default_rng(8)
+    answers = (np.asarray(rng.random(300) < 0.2, int), np.asarray(rng.random(300) < 0.3, int))
+    table = noisy_table(name, 2, answers, 1)
+    means, moments = table.means().values, table.survey.moments
+    cell = means[4] - means[0] * means[2]
+    variances = moments.products[0].diagonal()[[0, 2]] / 300 - means[[0, 2]] ** 2
+    assert table.independence().statistic == pytest.approx(300 * cell**2 / variances.prod())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "epsilon", "share"), [("oue", 4, 0.05), ("grr", 3, 0.05), ("grr", 3, 0.5)])
+def test_independence_of_independent_rare_answers_keeps_its_level(name: str, epsilon: int, share: float) -> None:
+    """A test with the observed variance rejects 40 % of the first: no sample holds a rare pair, so its cell varies little."""
+    rng = np.random.default_rng(9)
+    rejected = 0
+    for seed in range(400):
+        answers = (np.asarray(rng.random(200) < share, int), np.asarray(rng.random(200) < share, int))
+        rejected += noisy_table(name, epsilon, answers, seed).independence().p_value < 0.05
+    assert rejected <= 32, "8 %: 400 true levels of 5 % reject more with a chance of 0.4 %"
+
+
+@pytest.mark.slow
+def test_independence_of_dependent_answers_is_rejected() -> None:
+    rng = np.random.default_rng(10)
+    rejected = 0
+    for seed in range(100):
+        first = np.asarray(rng.random(500) < 0.3, int)
+        second = np.where(rng.random(500) < 0.5, first, np.asarray(rng.random(500) < 0.3, int))
+        rejected += noisy_table("grr", 3, (first, second), seed).independence().p_value < 0.05
+    assert rejected >= 90
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [200, 400])
+def test_independence_in_a_finite_population_keeps_its_level_and_gains_power(asked: int) -> None:
+    """Of a population of 400 in which the answers are exactly independent; then of one with a small dependence."""
+    rng = np.random.default_rng(11)
+    independent = np.array([(row < 6, column < 6) for row in range(20) for column in range(20)], int)
+    dependent = independent.copy()
+    dependent[:36, 1] = dependent[:36, 0]
+    levels, powers, uncorrected = 0, 0, 0
+    for seed in range(300):
+        picked = rng.permutation(400)[:asked]
+        for people, wanted in ((400, True), (400, False)):
+            answers = (independent if wanted else dependent)[picked]
+            table = noisy_table("grr", 3, (answers[:, 0], answers[:, 1]), seed, people)
+            if wanted:
+                levels += table.independence().p_value < 0.05
+            else:
+                powers += table.independence().p_value < 0.05
+                uncorrected += (
+                    replace(table, survey=replace(table.survey, population=None)).independence().p_value < 0.05
+                )
+    assert levels <= 27, "9 %: 300 true levels of 5 % reject more with a chance of 0.2 %"
+    assert powers > uncorrected
+
+
+def test_independence_reports_the_least_expected_cell() -> None:
+    assert table_of([[10, 20], [30, 40]]).independence().expected == pytest.approx(100 * 0.3 * 0.4)
+    assert table_of([[1, 9], [3, 87]]).independence().expected < LEAST_EXPECTED
 
 
 def test_two_way_cells_of_noisy_reports_are_unbiased() -> None:
