@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.reports import LEAST_REPORTS
+from ldp_budget.registry.surveys import MINIMUM_GROUP, MOST_GROUP
 from ldp_budget.sdk.domain import Categories
 
 from .app import check_local, collection_names, open_ledger
@@ -73,6 +73,13 @@ def _with_categories(mechanism: type[Mechanism], options: str) -> str:
     help="Add translations from JSON: for each language tag its title, question, purpose and answers.",
     type=click.Path(exists=True, dir_okay=False),
 )
+@click.option(
+    "--minimum-group",
+    type=WholeRange(1, MOST_GROUP),
+    default=MINIMUM_GROUP,
+    show_default=True,
+    help="Make no round of fewer reports, so that each report hides among as many.",
+)
 @json_option
 def add(
     chosen: Build | Mechanism,
@@ -83,6 +90,7 @@ def add(
     purpose: str,
     contact: str,
     languages: str | None,
+    minimum_group: int,
     as_json: bool,
 ) -> None:
     from ldp_budget.registry.collections import Collection, collection_of
@@ -93,13 +101,13 @@ def add(
     about = About(title, question, purpose, contact, read_json("languages", languages) if languages else {})
     if isinstance(chosen, tuple):
         _check_answers(*chosen, answers)
-        made = collection_of(name, *chosen, answers, about)
+        made = collection_of(name, *chosen, answers, about, minimum_group=minimum_group)
     else:
-        made = Collection(name, chosen, answers, about).agreed()
+        made = Collection(name, chosen, answers, about, minimum_group=minimum_group).agreed()
     ledger = open_ledger(click.get_current_context(), create=True)
     stored = stored_as(ledger, name)
     if stored is not None and isinstance(chosen, tuple):
-        made = collection_of(name, *chosen, answers, about, stored)
+        made = collection_of(name, *chosen, answers, about, stored, minimum_group)
     outcome = register(ledger, made, "collection")
     if as_json:
         print_json(made.to_json())
@@ -329,9 +337,8 @@ def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict:
 @click.option(
     "--group",
     type=WholeRange(min=1),
-    default=LEAST_REPORTS,
     metavar="K",
-    help=f"Seal whole groups of K reports [default: {LEAST_REPORTS}]",
+    help="Seal whole groups of K reports [default and least: the minimum group of the collection]",
 )
 @click.option(
     "--public",
@@ -346,7 +353,7 @@ def seal(
     collection: str,
     out: str,
     name: str | None,
-    group: int,
+    group: int | None,
     public: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -356,7 +363,7 @@ def seal(
     sealed before, also by a service, this only writes the file.
 
     Only the oldest reports that fill whole groups of K are sealed: each report hides among at least K. The rest waits
-    for the next round. At the end of a survey, --group 1 seals what is left.
+    for the next round. The least K is the collection's minimum group (collection add --minimum-group, default 20).
 
     Public attributes of the reports become public columns of OUT. Each report then hides among those with the same
     values. A report without an attribute has the empty text there.
@@ -375,12 +382,12 @@ def seal(
     except NameTaken:
         pass  # an earlier run, or a service, has sealed it
     except TooFewReports as error:
-        why = " Or use a smaller --group: each report then hides among fewer others." if error.reports else ""
-        raise click.ClickException(f"{error}{why}") from None
+        raise click.ClickException(str(error)) from None
     count, waiting = _written(box, name, out, public), len(box)
     _note_attributes(out, find_collection(ctx, collection))
     if waiting:
-        click.echo(f"{counted(waiting, 'report waits', 'reports wait')} for a whole group of {group}", err=True)
+        least = group or find_collection(ctx, collection).minimum_group
+        click.echo(f"{counted(waiting, 'report waits', 'reports wait')} for a whole group of {least}", err=True)
     if as_json:
         print_json({"round": name, "reports": count, "out": out, "waiting": waiting})
     else:

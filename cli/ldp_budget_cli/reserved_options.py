@@ -59,6 +59,7 @@ OPTIONS = (
     "markdown",
     "margin",
     "mechanism",
+    "minimum_group",
     "missing",
     "mixed",
     "name",

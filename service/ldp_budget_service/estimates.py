@@ -48,10 +48,9 @@ class RoundsToEstimate:
     inboxes: Inboxes
 
     @classmethod
-    def of(
-        cls, inboxes: Inboxes, collection: Collection, least: int, name: str | None, by_round: bool
-    ) -> RoundsToEstimate:
+    def of(cls, inboxes: Inboxes, collection: Collection, name: str | None, by_round: bool) -> RoundsToEstimate:
         """Return the rounds to estimate: the one of that name, or all. Raises `ServiceError` for too few reports."""
+        least = collection.minimum_group
         rounds = [name] if name is not None else inboxes.of(collection).rounds()
         counts = {each: inboxes.count(collection, each) for each in rounds}
         if by_round:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ldp_budget.reports import LEAST_REPORTS
-
 
 @dataclass(frozen=True)
 class Settings:
     """Settings of the service.
 
     Parameters:
-        least_reports: minimum number of reports for an estimate. Reports are sealed in whole groups of this size.
         most_bytes: maximum bytes of a request body. A batch has at most 8 MiB and 10,000 lines.
         rate: sustained requests per second of one API key; 0: unlimited.
         burst: additional requests that may arrive at once.
@@ -37,7 +34,6 @@ class Settings:
         verify_hours: hours between two verifications of the ledger; 0: only on request.
     """
 
-    least_reports: int = LEAST_REPORTS
     most_bytes: int = 1 << 20
     rate: float = 0
     burst: int = 100

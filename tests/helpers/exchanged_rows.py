@@ -27,7 +27,7 @@ BOUND = (
 def fill(accountant: Accountant, clock: Clock) -> None:
     """Write a row into nearly every table. The same calls give the same rows, apart from what is keyed or random."""
     accountant.set_policy("default", ["lifetime=9", "day=5"], shares={"team": ["lifetime=4"]})
-    accountant.add_collection(Collection("poll", HALF))
+    accountant.add_collection(Collection("poll", HALF, minimum_group=1))
     team = accountant.acting_for(made(accountant, "key", "team"))
     team.spend("ada", HALF, key="k", note="a note")
     accountant.spend("ada", coin(20), key="refused")

@@ -231,14 +231,15 @@ def taken(accountant: Accountant, target: Path) -> dict[str, Any]:
     collection = accountant.collection("colour")
     inbox = Inbox(accountant, collection, policy="plain")
     dtype = collection.mechanism.client_program().report["dtype"]
-    rows = collection.mechanism.randomize([0, 1, 2, 3, 4], rng=2).astype(dtype)
+    sent, group = 25, collection.minimum_group
+    rows = collection.mechanism.randomize([number % 5 for number in range(sent)], rng=2).astype(dtype)
     reports = [row.tobytes() for row in rows]
-    for number in (0, 1):
+    for number in range(group):
         assert inbox.take(f"inbox{number}", "k", reports[number])
-    assert inbox.seal("first") == inbox.write("first", target / "sealed.reports") == 2
-    for number in (2, 3, 4):
+    assert inbox.seal("first") == inbox.write("first", target / "sealed.reports") == group
+    for number in range(group, sent):
         assert inbox.take(f"inbox{number}", "k", reports[number])
-    return {"inbox": {"reports": [report.hex() for report in reports], "waiting": len(inbox), "sealed": 2}}
+    return {"inbox": {"reports": [report.hex() for report in reports], "waiting": len(inbox), "sealed": group}}
 
 
 class PowerCut(BaseException):

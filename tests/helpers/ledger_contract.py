@@ -123,7 +123,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     return results
 
 
-POLL = Collection("poll", coin(1))
+POLL = Collection("poll", coin(1), minimum_group=1)
 
 
 def content_of(accountant: Accountant, name: str) -> bytes:
@@ -133,6 +133,12 @@ def content_of(accountant: Accountant, name: str) -> bytes:
 def send(accountant: Accountant, user: str, report: bytes, key: str = "k", of: Collection = POLL) -> Receipt:
     """Send a report as the inbox does."""
     return accountant.reports.take(user, of, report, key=key, label=None, policy="default")
+
+
+def seal(accountant: Accountant, name: str, together: int | None = None) -> int:
+    """Seal a round of `POLL`."""
+    accountant.add_collection(POLL)
+    return accountant.reports.seal("poll", name, together)
 
 
 class LedgerContract:
@@ -975,7 +981,7 @@ class LedgerContract:
         accountant = place.open(clock)
         accountant.set_policy("default", ["lifetime=9", "day=5", Limit("month", "40", "1e-6", "zcdp")])
         accountant.add_collection(
-            Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
+            Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"), minimum_group=1)
         )
         first = accountant.spend("alice", coin(1), key="k")
         held = accountant.reserve("alice", coin("0.5"), expires=60)
@@ -1016,7 +1022,7 @@ class StoreContract(LedgerContract):
         assert send(accountant, "alice", b"\4", "third").status == "refused"
         assert (accountant.reports.waiting("poll"), len(accountant.history("alice"))) == (2, 2)
         head = check(accountant)
-        assert accountant.reports.seal("poll", "one") == 2
+        assert seal(accountant, "one") == 2
         assert send(accountant, "alice", b"\1").receipt == first.receipt
         assert (accountant.reports.waiting("poll"), accountant.reports.rounds("poll")) == (0, ["one"])
         assert sorted(content_of(accountant, "one")) == [1, 3]
@@ -1027,8 +1033,9 @@ class StoreContract(LedgerContract):
         accountant.spend("bob", POLL, key="k", reports=3)
         mark = bytes(range(16))
         taken = [Taken(user, b"\1", "k", note=note_of(mark) if user == "eve" else None) for user in ("ada", "eve")]
-        other = Collection("other", POLL.mechanism)
+        other = Collection("other", POLL.mechanism, minimum_group=1)
         receipts = accountant.reports.take_many(taken, other, "default")
+        accountant.add_collection(other)
         assert accountant.reports.seal("other", "one") == 2
         totals: list[int] = []
 
@@ -1069,18 +1076,18 @@ class StoreContract(LedgerContract):
         with pytest.raises(
             TooFewReports, match=r"too few reports to seal: 7\. Nothing was sealed\. Wait until there are 8 reports"
         ):
-            accountant.reports.seal("poll", "one", 8)
-        assert accountant.reports.seal("poll", "one", 3) == 6
+            seal(accountant, "one", 8)
+        assert seal(accountant, "one", 3) == 6
         assert accountant.reports.waiting("poll") == 1
         with pytest.raises(NameTaken, match="one"):
-            accountant.reports.seal("poll", "one")
-        assert accountant.reports.seal("poll", "two") == 1
+            seal(accountant, "one")
+        assert seal(accountant, "two") == 1
         found = [content_of(accountant, name) for name in accountant.reports.rounds("poll")]
         assert sorted(b"".join(found)) == list(range(7))
         with pytest.raises(UnknownName, match="one, two"):
             next(accountant.reports.round("poll", "three"))
         with pytest.raises(TooFewReports):
-            accountant.reports.seal("poll", "three")
+            seal(accountant, "three")
         assert accountant.reports.rounds("other") == []
         check(accountant)
 
@@ -1092,7 +1099,7 @@ class StoreContract(LedgerContract):
         sent = [bytes([number] * 3) for number in range(7)]
         for number, report in enumerate(sent):
             send(accountant, f"user {number}", report)
-        accountant.reports.seal("poll", "one")
+        seal(accountant, "one")
         parts = list(accountant.reports.round("poll", "one"))
         assert [len(part.content) for part in parts] == [6, 6, 6, 3]
         content = content_of(accountant, "one")
@@ -1106,7 +1113,7 @@ class StoreContract(LedgerContract):
         assert accountant.erase("alice")
         assert accountant.reports.waiting("poll") == 1
         check(accountant)
-        accountant.reports.seal("poll", "one")
+        seal(accountant, "one")
         assert content_of(accountant, "one") == b"bob"
         assert accountant.erase("bob")
         assert content_of(accountant, "one") == b"bob"
@@ -1118,7 +1125,7 @@ class StoreContract(LedgerContract):
         def work(number: int) -> int:
             if number == 0:
                 try:
-                    return accountant.reports.seal("poll", "early", 2)
+                    return seal(accountant, "early", 2)
                 except TooFewReports:
                     return 0
             for user in range(number % 2, 12, 2):
@@ -1129,7 +1136,7 @@ class StoreContract(LedgerContract):
         assert others == [0] * 4
         assert accountant.reports.waiting("poll") == 12 - early
         if early < 12:
-            accountant.reports.seal("poll", "late")
+            seal(accountant, "late")
         found = [content_of(accountant, name) for name in accountant.reports.rounds("poll")]
         assert sorted(b"".join(found)) == list(range(12))
         check(accountant)

@@ -51,7 +51,7 @@ class Story:
         accountant.erase("stranger", unknown=True)
         accountant.spend_many([*CROWD, CROWD[0], "user-2"], coin("0.2"), key="run")
         accountant.spend_many([*CROWD, "user-7"], coin("4.9"))
-        colours, age = Collection("colours", coin("0.1")), Collection("age", coin("0.1"))
+        colours, age = Collection("colours", coin("0.1"), minimum_group=1), Collection("age", coin("0.1"))
         accountant.add_collection(colours)
         accountant.add_collection(age)
         made(accountant, "team-a", "a")

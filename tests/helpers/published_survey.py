@@ -35,10 +35,10 @@ SEED = bytes(range(32))
 def a_collection(name: str = "commute", kind: str = "oue", answers: int = 4, epsilon: str = "1") -> Collection:
     made = mechanism(kind)
     if kind == "randomized-response":
-        return Collection(name, made.calibrate(epsilon=epsilon), ("no", "yes")).agreed()
+        return Collection(name, made.calibrate(epsilon=epsilon), ("no", "yes"), minimum_group=1).agreed()
     options: dict[str, Any] = {"domain_size": answers}
     categories = tuple(f"answer {place}" for place in range(answers))
-    return Collection(name, made.calibrate(epsilon=epsilon, **options), categories).agreed()
+    return Collection(name, made.calibrate(epsilon=epsilon, **options), categories, minimum_group=1).agreed()
 
 
 class PublishedSurvey:
@@ -88,7 +88,7 @@ def published_questionnaire(folder: Path) -> str:
         SurveyQuestion("mood", "How do you feel?", categories=("good", "fair", "bad")),
         SurveyQuestion("smoke", "Do you smoke?", kind="yes-no", categories=("yes", "no")),
     )
-    collection = survey_collection(Survey("health", questions, Decimal(2), "all"))
+    collection = survey_collection(Survey("health", questions, Decimal(2), "all", minimum_group=1))
     with Accountant(folder / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=4"])
         accountant.add_collection(collection)

@@ -238,7 +238,7 @@ def _proved(step: Step, known: dict[str, str]) -> dict[str, Any]:
         admin = {"Authorization": f"Bearer {keys.create('example', ['admin'])[1]}"}
         client.post("/v1/collections", json=PARTY, headers=admin).raise_for_status()
         party = accountant.collection("party")
-        for place in range(5):
+        for place in range(party.minimum_group):
             Inbox(accountant, party).take(f"user-{place}", "party", b"\2", marks=Marks.of(bytes([place] * 16)))
         publisher = Publisher(accountant)
         publisher.new_key("example")

@@ -36,12 +36,35 @@ COMMUTE = About(
 def collections() -> list[Collection]:
     """One survey for each kind of answer and of promise."""
     return [
-        Collection("commute", mechanism("oue")(epsilon="1", domain_size=4), WAYS, COMMUTE),
-        Collection("start page", mechanism("d-bit-flip")(epsilon="0.5", buckets=4, bits=4, memoize=True), WAYS),
-        Collection("height", mechanism("laplace")(epsilon="0.5", lower=140, upper=210), None, About("Height")),
-        Collection("weight", mechanism("gaussian").calibrate(epsilon=1, delta="1e-6", lower=40, upper=140), None),
-        Collection("words", mechanism("cms")(epsilon="1", hashes=4, width=16), None, About("A word")),
-        Collection("many", mechanism("oue")(epsilon="1", domain_size=30), tuple(f"choice {i}" for i in range(30))),
+        Collection("commute", mechanism("oue")(epsilon="1", domain_size=4), WAYS, COMMUTE, minimum_group=1),
+        Collection(
+            "start page",
+            mechanism("d-bit-flip")(epsilon="0.5", buckets=4, bits=4, memoize=True),
+            WAYS,
+            minimum_group=1,
+        ),
+        Collection(
+            "height",
+            mechanism("laplace")(epsilon="0.5", lower=140, upper=210),
+            None,
+            About("Height"),
+            minimum_group=1,
+        ),
+        Collection(
+            "weight",
+            mechanism("gaussian").calibrate(epsilon=1, delta="1e-6", lower=40, upper=140),
+            None,
+            minimum_group=1,
+        ),
+        Collection(
+            "words", mechanism("cms")(epsilon="1", hashes=4, width=16), None, About("A word"), minimum_group=1
+        ),
+        Collection(
+            "many",
+            mechanism("oue")(epsilon="1", domain_size=30),
+            tuple(f"choice {i}" for i in range(30)),
+            minimum_group=1,
+        ),
     ]
 
 

@@ -9,15 +9,17 @@ reports to a round, in random order, and deletes them from the rows that name en
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._validation import check_instance, check_text, check_whole
-from ..errors import LedgerError, NameTaken, TooFewReports, UnknownName
+from ..errors import InvalidParameter, LedgerError, NameTaken, TooFewReports, UnknownName
 from ..ledger.models import SEALED, RoundPart
 from ..ledger.write_queue import result_of
-from ..registry.collections import Collection
+from ..registry.collections import Collection, minimum_group_in
+from ..registry.surveys import MINIMUM_GROUP
 from . import engine
 from .charge_request import request_in
 
@@ -118,13 +120,15 @@ class StoredReports:
                 count += sum(1 for _ in reading.rows.waiting_reports(collection=collection))
         return count
 
-    def seal(self, collection: str, name: str, together: int = 1) -> int:
+    def seal(self, collection: str, name: str, together: int | None = None) -> int:
         """Seal the waiting reports of a collection as a round; return their number.
 
-        Only whole groups of `together` reports are sealed, the oldest first.
+        Only whole groups of `together` reports are sealed, the oldest first; None for the minimum group of the
+        collection.
 
         Raises:
-            InvalidParameter: an argument has the wrong type or is out of range.
+            InvalidParameter: an argument has the wrong type or is out of range, or `together` is below the minimum
+                group. Nothing was sealed.
             NameTaken: the collection has a round of this name.
             TooFewReports: there is no whole group.
             LedgerError: the round was sealed, but a reader prevented the clearing of the log. Seal the same round
@@ -132,7 +136,8 @@ class StoredReports:
         """
         check_text("collection", collection)
         check_text("round", name)
-        check_whole("together", together, 1, _MOST)
+        if together is not None:
+            check_whole("together", together, 1, _MOST)
 
         def seal(transactions: list[Transaction]) -> int:
             return _seal(transactions, collection, name, together)
@@ -174,11 +179,22 @@ class StoredReports:
             part, parts = part + 1, row.parts
 
 
-def _seal(transactions: list[Transaction], collection: str, name: str, together: int) -> int:
+def _minimum_group(transaction: Transaction, collection: str) -> int:
+    """Return the minimum group of a stored collection; its plugin need not be installed."""
+    stored = transaction.collection(collection)
+    return MINIMUM_GROUP if stored is None else minimum_group_in(json.loads(stored.definition))
+
+
+def _seal(transactions: list[Transaction], collection: str, name: str, group: int | None) -> int:
     """Move the waiting reports of all partitions to a round in the first one."""
     first = transactions[0]
     if first.numbered(RoundPart, collection, name, 0) is not None:
         raise NameTaken("round", name, "is already sealed. Nothing was sealed.", hint="Choose another name.")
+    least = _minimum_group(first, collection)
+    together = least if group is None else group
+    if together < least:
+        hint = "Nothing was sealed. What is left waits for the next round."
+        raise InvalidParameter("group", f"at least {least}, the minimum group of {collection}", together, hint=hint)
     waiting = [(each, row) for each in transactions for row in each.waiting_reports(collection=collection)]
     whole = len(waiting) // together * together
     if not whole:

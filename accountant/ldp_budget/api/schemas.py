@@ -110,7 +110,8 @@ def collection_body(collection: Collection) -> Body:
     if collection.survey is not None:
         raise NotSupported("a survey cannot be added over HTTP", hint="Add it on the machine of the ledger.")
     categories = {} if collection.categories is None else {"categories": list(collection.categories)}
-    return {"name": collection.name, **asked_for(collection.mechanism), **categories, **collection.about.to_json()}
+    asked = {"name": collection.name, **asked_for(collection.mechanism), **categories, **collection.about.to_json()}
+    return {**asked, "minimum_group": collection.minimum_group}
 
 
 def missing_there(url: str, chosen: Mechanism | Collection | object) -> NotSupported:

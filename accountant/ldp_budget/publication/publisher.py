@@ -118,6 +118,10 @@ class Publisher:
         measure, limit = self._books.limit(policy)
         definition = collection.definition()
         records = self._sealed(collection, number)
+        if not len(records):
+            why = f"collection {collection.name} has no sealed round. Nothing was published"
+            hint = f"A round needs {collection.minimum_group} reports, the minimum group of the collection."
+            raise PublicationError(why, hint=hint)
         book = self._books.read(collection.name, measure, limit, account_leaf(secret, limit))
         if len(records) != len(book.charges):
             raise PublicationError(
@@ -125,8 +129,6 @@ class Publisher:
                 "reports. Nothing was published",
                 hint="Run: ldp-budget ledger verify",
             )
-        if not len(records):
-            raise PublicationError(f"collection {collection.name} has no reports. Nothing was published")
         book.leaves.sort()
         leaves, charges = book.leaves, sorted(charge_of(secret, each, measure) for each in book.charges)
         memoised = bool(definition.get("memo"))

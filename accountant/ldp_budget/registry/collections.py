@@ -18,7 +18,7 @@ from .public_definition import NOTHING, About
 from .public_seeds import with_seed, with_seeds
 from .question_selection import chosen_questions, mask_of, random_seed, seed_of
 from .questionnaire import Questionnaire
-from .surveys import Survey
+from .surveys import MINIMUM_GROUP, MOST_GROUP, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +50,8 @@ class Collection:
         client: the digest of the agreed public definition; None before the agreement.
         sandbox: True if the collection belongs to a sandbox, whose reports count nowhere else.
         survey: the survey, if the mechanism is a questionnaire; see `survey_collection`.
+        minimum_group: the least number of reports in a round, so that each report hides among as many. That of the
+            survey, if there is one.
 
     Raises:
         InvalidParameter: an argument has the wrong type, or the categories are not distinct names, one for each
@@ -67,6 +69,8 @@ class Collection:
     """True if the collection belongs to a sandbox. Report files carry this flag and are refused elsewhere."""
     survey: Survey | None = None
     """The survey as people see it; None for a single question. The client's digest covers it."""
+    minimum_group: int = MINIMUM_GROUP
+    """The least number of reports in a round. It never changes, and neither digest nor fingerprint covers it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
@@ -81,6 +85,9 @@ class Collection:
         check_instance("about", self.about, About, "an `About` object")
         self.about.check(self.categories)
         self._check_survey()
+        if self.survey is not None:
+            object.__setattr__(self, "minimum_group", self.survey.minimum_group)
+        check_whole("minimum_group", self.minimum_group, 1, MOST_GROUP)
 
     def _check_survey(self) -> None:
         """Raise `InvalidParameter` unless a survey goes with a questionnaire of the same name and questions."""
@@ -143,7 +150,11 @@ class Collection:
             **({"about": about} if about else {}),
             **({"client": self.client} if self.client else {}),
             **({} if self.survey is None else {"survey": self.survey.to_json()}),
+            **({"minimum_group": self.minimum_group} if self._has_own_group() else {}),
         }
+
+    def _has_own_group(self) -> bool:
+        return self.survey is None and self.minimum_group != MINIMUM_GROUP
 
     def definition(self) -> dict[str, Any]:
         """The public definition that `collection show --client` prints: a client for any device, and its digest.
@@ -191,7 +202,8 @@ class Collection:
             mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
             about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
             survey = Survey.from_json(data["survey"]) if "survey" in data else None
-            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox, survey)
+            group = minimum_group_in(data)
+            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox, survey, group)
             fingerprint = data["fingerprint"]
         except (LookupError, TypeError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error
@@ -443,6 +455,12 @@ def _needed(mechanism: str, collection: str) -> type[Mechanism]:
         raise NotSupported(why, hint=error.hint or "Install its plugin.") from None
 
 
+def minimum_group_in(definition: Mapping[str, Any]) -> int:
+    """The minimum group in the JSON object of a collection, which has it in its survey if it is one."""
+    group: int = definition.get("survey", definition).get("minimum_group", MINIMUM_GROUP)
+    return group
+
+
 def collection_of(
     name: str,
     kind: type[Mechanism],
@@ -450,6 +468,7 @@ def collection_of(
     categories: tuple[str, ...] | None = None,
     about: About = NOTHING,
     known: Collection | None = None,
+    minimum_group: int = MINIMUM_GROUP,
 ) -> Collection:
     """A collection of a mechanism with these options. The number of categories is the default domain size.
 
@@ -463,7 +482,7 @@ def collection_of(
         if "domain_size" in kind.fields and "domain_size" not in options:
             options = {**options, "domain_size": len(categories)}
     options = with_seed(kind, options, None if known is None else known.mechanism)
-    return Collection(name, kind(**options), categories, about).agreed()
+    return Collection(name, kind(**options), categories, about, minimum_group=minimum_group).agreed()
 
 
 def survey_collection(survey: Survey, known: Collection | None = None) -> Collection:

@@ -9,6 +9,7 @@
     epsilon = 2                     # the loss of one person's answers in one round, all questions together
     answer = 1                      # how many questions each person answers; "all" divides epsilon among them
     rounds = 4
+    minimum_group = 20              # no round has fewer reports; the rest waits for the next one
     policy = "default"
     languages.de = { title = "Gesundheit und Gewohnheiten" }
 
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
 
     from ..sdk.mechanism import Mechanism
 
+MINIMUM_GROUP = 20
+"""The default minimum group of a survey or collection: no round has fewer reports."""
+MOST_GROUP = 10**6
 FORMAT = "ldp-budget survey"
 VERSION = 1
 PUBLIC_FORMAT = "ldp-budget questionnaire"
@@ -169,7 +173,8 @@ class Survey:
     """The definition of a survey. Read one with `from_toml`.
 
     `epsilon` is the loss of one person's answers in one round. `answer` is the number of questions that each person
-    answers, or "all". `languages`: for each language tag a mapping of `title` and `purpose`.
+    answers, or "all". `languages`: for each language tag a mapping of `title` and `purpose`. `minimum_group` is the least
+    number of reports in a round.
     """
 
     name: str
@@ -183,6 +188,7 @@ class Survey:
     policy: str = "default"
     rounds: int = 1
     languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    minimum_group: int = MINIMUM_GROUP
 
     @property
     def ask(self) -> int:
@@ -230,6 +236,7 @@ class Survey:
             "epsilon": str(self.epsilon),
             "answer": self.answer,
             "rounds": self.rounds,
+            **({} if self.minimum_group == MINIMUM_GROUP else {"minimum_group": self.minimum_group}),
             **({"languages": _plain(self.languages)} if self.languages else {}),
             "questions": [question.to_json() for question in self.questions],
         }
@@ -313,7 +320,7 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
-_SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "languages")
+_SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages")
 _QUESTION_KEYS = ("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "epsilon", "languages")
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
@@ -412,10 +419,15 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
     rounds = table.take("rounds", int, default=1)
     if not 1 <= rounds <= _MOST_ROUNDS:
         raise table.invalid("rounds", f"a whole number from 1 to {_MOST_ROUNDS}")
+    group = table.take("minimum_group", int, default=MINIMUM_GROUP)
+    if not 1 <= group <= MOST_GROUP:
+        raise table.invalid("minimum_group", f"a whole number from 1 to {MOST_GROUP}")
     texts = {key: table.take(key, str, default="") for key in _TEXTS}
     policy = table.take("policy", str, default="default")
     languages = dict(_languages(table, {"title": str, "purpose": str}))
-    survey = Survey(name, listed, epsilon, answer, policy=policy, rounds=rounds, languages=languages, **texts)
+    survey = Survey(
+        name, listed, epsilon, answer, policy=policy, rounds=rounds, languages=languages, minimum_group=group, **texts
+    )
     _checked_texts(survey, place)
     return survey
 

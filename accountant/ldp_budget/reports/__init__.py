@@ -3,6 +3,3 @@
 It holds report files, Parquet partitions, partial aggregates, the inbox, charged releases and input tables.
 It may import guarantees, sampling, ledger, composition, sdk, registry and accounting.
 """
-
-LEAST_REPORTS = 20
-"""Default group size: the service and `ldp-budget inbox seal` take reports only in whole groups of this size."""

@@ -149,11 +149,12 @@ class Inbox:
         """Return the number of stored, unsealed reports."""
         return self._reports.waiting(self._collection.name)
 
-    def seal(self, name: str, together: int = 1) -> int:
+    def seal(self, name: str, together: int | None = None) -> int:
         """Seal the stored reports as a round, in random order; return their number.
 
-        `together` is the group size: only the oldest reports that fill whole groups are sealed, the others wait for
-        the next seal. Raises `TooFewReports` if there is no whole group, and `NameTaken` if there is such a round.
+        `together` is the group size, None for the minimum group of the collection: only the oldest reports that fill
+        whole groups are sealed, the others wait for the next seal. Raises `TooFewReports` if there is no whole group,
+        `InvalidParameter` for groups below the minimum, and `NameTaken` if there is such a round.
         """
         return self._reports.seal(self._collection.name, name, together)
 

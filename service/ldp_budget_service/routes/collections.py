@@ -27,6 +27,7 @@ from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.api.schemas import MOST_ENTRIES
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import About
+from ldp_budget.registry.surveys import MINIMUM_GROUP, MOST_GROUP
 
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError
@@ -34,7 +35,7 @@ from ..estimates import RoundsToEstimate
 from ..problems import JSON, documented, json_answer
 from ..proofs import ChargeMark, ProofAnswer, ReportMark, mark_in, marks_in, proof_of
 from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
-from ..schemas import Asked, KeyHeader, MechanismAsked, required
+from ..schemas import Asked, KeyHeader, MechanismAsked, Whole, required
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant
@@ -134,6 +135,9 @@ class CollectionAsked(Asked):
     languages: dict[str, dict[str, Any]] = Field(
         {}, description="For each language tag, such as `ko`: title, question, purpose and answers."
     )
+    minimum_group: Whole = Field(
+        MINIMUM_GROUP, ge=1, le=MOST_GROUP, description="The least number of reports in a round. It never changes."
+    )
 
 
 class CollectionAnswer(BaseModel):
@@ -169,7 +173,7 @@ def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
         known = desk.accountant.collection(asked.name)
     except (UnknownName, NotSupported):
         known = None
-    made = collection_of(asked.name, kind, options, categories, about, known)
+    made = collection_of(asked.name, kind, options, categories, about, known, asked.minimum_group)
     desk.accountant.add_collection(made)
     return ok_with_position(desk.position(), made.to_json())
 
@@ -424,14 +428,14 @@ class RoundAnswer(BaseModel):
 def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Response:
     """Close a round: seal the reports since the last one, in random order and without the users' names.
 
-    Reports are sealed in whole groups of the minimum number for an estimate. The rest waits for the next round. So a
+    Reports are sealed in whole groups of the collection's minimum group. The rest waits for the next round. So a
     reader cannot isolate a report by two estimates, before and after. Fewer reports than one group are not sealed
     (409).
     """
     desk.check_collection(name)
     inbox = request.app.state.inboxes.of(desk.collection(name)).using(desk.accountant, DEFAULT)
     with request.app.state.in_flight.only("seal", name):
-        count = inbox.seal(asked.round, request.app.state.settings.least_reports)
+        count = inbox.seal(asked.round)
     return ok_with_position(desk.position(), {"round": asked.round, "reports": count})
 
 
@@ -490,5 +494,4 @@ def _rounds(
     position, collection, state = desk.position(), desk.collection(name), request.app.state
     names = None if candidates is None else list(estimation.check_candidates(collection, candidates))
     estimation.check_countable(collection, names, top)
-    least = state.settings.least_reports
-    return RoundsToEstimate.of(state.inboxes, collection, least, round, by_round), names, position
+    return RoundsToEstimate.of(state.inboxes, collection, round, by_round), names, position

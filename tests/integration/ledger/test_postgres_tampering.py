@@ -93,7 +93,7 @@ class Attacked:
         accountant.set_policy("default", [Limit("lifetime", 30), Limit("day", 20)])
         accountant.set_policy("planned", ["lifetime=9,1e-3"], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         poll = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
-        surveys = [Collection(name, poll, ("a", "b")) for name in ("poll", "survey")]
+        surveys = [Collection(name, poll, ("a", "b"), minimum_group=1) for name in ("poll", "survey")]
         for survey in surveys:
             accountant.add_collection(survey)
         made(accountant, "team-a")

@@ -18,8 +18,10 @@ from postgres_places import new_ledger
 
 pytestmark = pytest.mark.policy("lifetime=2")
 
-PARTY = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"))
-NUMBERS = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000))
+PARTY = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"), minimum_group=1)
+NUMBERS = Collection(
+    "numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000), minimum_group=1
+)
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ KILLED = r"""
     from ldp_budget import Collection
     from ldp_budget.reports.inbox import Inbox
     accountant = Accountant(address)
-    party = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"))
+    party = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"), minimum_group=1)
     box, first = Inbox(accountant, party), int(words[0])
 
     def send(worker):

@@ -104,6 +104,31 @@ def test_estimate_beyond_the_time_limit_is_refused_and_spends_go_on(monkeypatch:
         assert made.client.get("/v1/policies").status_code == 200
 
 
+def test_round_below_the_minimum_group_is_refused_and_the_rest_waits() -> None:
+    made = Site(Settings())
+    bearer = {"Authorization": f"Bearer {ApiKeys(made.accountant).create('admin', ['admin'])[1]}"}
+    body = {
+        "name": "mood",
+        "mechanism": {"name": "oue", "epsilon": "1"},
+        "categories": ["a", "b"],
+        "minimum_group": 4,
+    }
+    with made.client as client, made.accountant as accountant:
+        assert client.post("/v1/collections", json=body, headers=bearer).json()["minimum_group"] == 4
+        wrong = client.post("/v1/collections", json={**body, "minimum_group": 1}, headers=bearer)
+        assert (wrong.status_code, wrong.json()["type"]) == (409, "/problems/name-taken")
+        inbox = Inbox(accountant, accountant.collection("mood"))
+        inbox.take_many([Sent(f"user {number}", "k", b"\1") for number in range(3)])
+        early = client.post("/v1/collections/mood/rounds", json={"round": "one"}, headers=bearer)
+        assert (early.status_code, early.json()["type"]) == (409, "/problems/too-few-reports")
+        inbox.take_many([Sent(f"late {number}", "k", b"\1") for number in range(2)])
+        assert (
+            client.post("/v1/collections/mood/rounds", json={"round": "one"}, headers=bearer).json()["reports"] == 4
+        )
+        assert client.get("/v1/collections/mood/estimate", headers=bearer).json()["reports"] == 4
+        assert len(inbox) == 1
+
+
 # -- the pool ------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from postgres_places import new_ledger as new_postgres
 from service_farm import PATIENCE, Caller, Farm
 
-SMOKING = Collection("smoking", mechanism("rr")(epsilon="0.001"), ("no", "yes"))
+SMOKING = Collection("smoking", mechanism("rr")(epsilon="0.001"), ("no", "yes"), minimum_group=1)
 CLIENTS = 8
 USERS = 50
 

@@ -189,7 +189,7 @@ def test_examples_run_in_order_on_one_ledger(
         if name == "inbox take":
             (tmp_path / "reports.ndjson").write_text(json.dumps(report))
             (tmp_path / "mood.reports").unlink()
-        more = {"audit": ["--samples", "5000"], "inbox seal": ["--group", "1"]}.get(name, [])
+        more = {"audit": ["--samples", "5000"], "collection add": ["--minimum-group", "1"]}.get(name, [])
         command(*words, *more)
 
 

@@ -25,12 +25,21 @@ import pytest
 import format_story as story
 from command_line import CommandLine
 from fixed_clock import Clock
-from ldp_budget import Accountant, Collection, KeyConflict, RecordConflict, ReportFileError, ReservationConflict
+from ldp_budget import (
+    Accountant,
+    Collection,
+    KeyConflict,
+    RecordConflict,
+    ReportFileError,
+    ReservationConflict,
+)
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.accounting.invitations import Invitations
+from ldp_budget.errors import TooFewReports
 from ldp_budget.ledger.sqlite import schema
 from ldp_budget.registry import certification, plugins
 from ldp_budget.registry.public_definition import digest_of
+from ldp_budget.registry.surveys import MINIMUM_GROUP
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import read_reports
 from ldp_budget.sampling import SeededStream
@@ -309,8 +318,13 @@ def test_old_inbox_continues_to_take_reports(left: Left, at_work: Accountant) ->
     assert (inbox.rounds(), len(inbox)) == (["first"], about["waiting"])
     for number, report in enumerate(about["reports"]):
         assert inbox.take(f"inbox{number}", "k", bytes.fromhex(report)).repeated
-    assert inbox.take("new", "k", bytes.fromhex(about["reports"][0]))
-    assert inbox.seal("second") == about["waiting"] + 1
+    group = at_work.collection("colour").minimum_group
+    assert group == MINIMUM_GROUP
+    with pytest.raises(TooFewReports):
+        inbox.seal("second")
+    for number in range(group - about["waiting"]):
+        assert inbox.take(f"new {number}", "k", bytes.fromhex(about["reports"][0]))
+    assert inbox.seal("second") == group
     assert sum(map(len, inbox.round("first"))) == about["sealed"]
     before = sum(len(block) for block in read_reports(left.folder / "sealed.reports", story.COLLECTIONS["colour"]))
     assert before == about["sealed"]

@@ -54,7 +54,7 @@ def enrich(accountant: Accountant, clock: Clock) -> dict[str, str]:
     rappor = promising(CURVE)
     accountant.set_policy("default", ["lifetime=30,1e-6", "day=20,1e-6"])
     accountant.set_policy("planned", [], plan=Plan(((coin(1), 2), (rappor, 2)), Decimal("1e-6")))
-    poll = Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
+    poll = Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"), minimum_group=1)
     accountant.add_collection(poll)
     for user in ("alice", "bob"):
         accountant.spend(user, poll, note=f"{user} at the door")

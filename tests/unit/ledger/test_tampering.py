@@ -36,7 +36,7 @@ def live(path: Path, clock: Clock) -> None:
         accountant.set_policy("default", [Limit("lifetime", 30), Limit("day", 20)])
         accountant.set_policy("planned", ["lifetime=9,1e-3"], plan=Plan(((coin(1), 2),), Decimal("1e-6")))
         poll = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
-        surveys = [Collection(name, poll, ("a", "b")) for name in ("poll", "survey")]
+        surveys = [Collection(name, poll, ("a", "b"), minimum_group=1) for name in ("poll", "survey")]
         for survey in surveys:
             accountant.add_collection(survey)
         made(accountant, "team-a")
@@ -306,7 +306,7 @@ def test_verify_of_any_rollback_with_the_head_finds_it(path: Path, clock: Clock)
             lambda: accountant.spend("alice", coin(1)),
             lambda: accountant.spend("alice", coin(1), key="refused"),
             lambda: accountant.add_collection(
-                Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"))
+                Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"), minimum_group=1)
             ),
         ]
         copies = []

@@ -88,7 +88,7 @@ def test_memoised_reports_are_published_as_a_number(tmp_path: Path) -> None:
     from ldp_budget.registry.collections import Collection
 
     made = mechanism("loloha").calibrate(epsilon_lifetime="2", epsilon_first="1", domain_size=4)
-    collection = Collection("rounds", made, ("a", "b", "c", "d")).agreed()
+    collection = Collection("rounds", made, ("a", "b", "c", "d"), minimum_group=1).agreed()
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=4"])
         accountant.add_collection(collection)

@@ -257,6 +257,8 @@ def test_ledger_stores_a_survey_and_charges_it_once(collection: Collection, tmp_
 
 
 def test_inbox_takes_the_selected_questions_only(collection: Collection, tmp_path: Path) -> None:
+    assert collection.survey is not None
+    collection = survey_collection(replace(collection.survey, minimum_group=1))
     values = collection.read_values([{"mood": "good", "smoke": "no", "sleep": "7"}])  # type: ignore[list-item]
     [own] = collection.masks(["alice"])
     with Accountant(tmp_path / "ledger.db") as accountant:

@@ -32,8 +32,10 @@ from ledger_places import InFile
 
 pytestmark = pytest.mark.policy("lifetime=2")
 
-PARTY = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"))
-NUMBERS = Collection("numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000))
+PARTY = Collection("party", ldp_budget.mechanism("oue")(epsilon=1, domain_size=3), ("a", "b", "c"), minimum_group=1)
+NUMBERS = Collection(
+    "numbers", ldp_budget.mechanism("random-substitution")(epsilon=1, domain_size=1000), minimum_group=1
+)
 
 
 @pytest.fixture
@@ -93,7 +95,7 @@ def test_sealed_reports_with_ledger_and_key_are_linked_to_no_user(accountant: Ac
 
 def test_sealed_report_is_in_the_file_of_the_ledger_once(accountant: Accountant, tmp_path: Path) -> None:
     """In the round. The row that names its entry, with the MAC over both, is overwritten, in the log too."""
-    wide = Collection("wide", ldp_budget.mechanism("oue")(epsilon=1, domain_size=512))
+    wide = Collection("wide", ldp_budget.mechanism("oue")(epsilon=1, domain_size=512), minimum_group=1)
     box = Inbox(accountant, wide)
     sent = [os.urandom(box.report_bytes) for _ in range(20)]
     for number, each in enumerate(sent):
@@ -108,7 +110,7 @@ def test_sealed_report_is_in_the_file_of_the_ledger_once(accountant: Accountant,
 
 
 def test_erased_report_is_nowhere_in_the_file(accountant: Accountant, tmp_path: Path) -> None:
-    wide = Collection("wide", ldp_budget.mechanism("oue")(epsilon=1, domain_size=512))
+    wide = Collection("wide", ldp_budget.mechanism("oue")(epsilon=1, domain_size=512), minimum_group=1)
     box = Inbox(accountant, wide)
     sent = os.urandom(box.report_bytes)
     box.take("alice", "poll", sent)
@@ -151,12 +153,12 @@ def test_seal_with_a_changed_waiting_report_is_refused(box: Inbox, tmp_path: Pat
 
 def test_inbox_of_another_collection_of_the_same_name_is_refused(box: Inbox, accountant: Accountant) -> None:
     with pytest.raises(NameTaken, match="party"):
-        Inbox(accountant, Collection("party", PARTY.mechanism, ("x", "y", "z")))
+        Inbox(accountant, Collection("party", PARTY.mechanism, ("x", "y", "z"), minimum_group=1))
 
 
 def test_key_of_another_collection_is_a_conflict(accountant: Accountant, box: Inbox) -> None:
     """One mechanism in two collections, and two reports that happen to be equal: both give something away."""
-    other = Inbox(accountant, Collection("next year", PARTY.mechanism, ("a", "b", "c")))
+    other = Inbox(accountant, Collection("next year", PARTY.mechanism, ("a", "b", "c"), minimum_group=1))
     assert box.take("alice", "1", b"\1")
     with pytest.raises(KeyConflict):
         other.take("alice", "1", b"\1")
@@ -166,7 +168,9 @@ def test_key_of_another_collection_is_a_conflict(accountant: Accountant, box: In
 
 
 def test_memoised_reports_go_along_their_curve(accountant: Accountant) -> None:
-    kept = Collection("kept", ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True))
+    kept = Collection(
+        "kept", ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=5, bits=5, memoize=True), minimum_group=1
+    )
     box, secret = Inbox(accountant, kept), os.urandom(32)
     (label,) = kept.labels(np.array([3]), [secret])
     sent = bytes(kept.randomize(np.array([3]), secrets=[secret]).tobytes())
@@ -366,7 +370,7 @@ def test_report_of_every_client_passes() -> None:
         for place, (name, mechanism) in enumerate(CASES.items()):
             if name == "olh":  # an inbox finds its mechanism among those that are installed
                 continue
-            collection = Collection(name.replace(" ", "-"), mechanism)
+            collection = Collection(name.replace(" ", "-"), mechanism, minimum_group=1)
             box = Inbox(accountant, collection)
             values = np.array(list(itertools.islice(answers_for(mechanism.client_program(), place), 20)))
             rows = collection.randomize(values, secrets=[os.urandom(32) for _ in values])
@@ -396,7 +400,7 @@ def test_report_that_no_client_can_send_is_refused(name: str, sent: bytes) -> No
     from client_cases import CASES
 
     with Accountant(":memory:") as accountant:
-        box = Inbox(accountant, Collection("x", CASES[name]))
+        box = Inbox(accountant, Collection("x", CASES[name], minimum_group=1))
         assert len(sent) == box.report_bytes
         with pytest.raises(NotSupported):
             box.check(sent)
@@ -408,7 +412,7 @@ def test_report_that_no_client_can_send_is_refused(name: str, sent: bytes) -> No
 @pytest.mark.slow
 def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
     lines = [
         '{"user": "alice", "key": "1", "report": "01"}',
         '{"user": "alice", "key": "1", "report": "01"}',
@@ -427,7 +431,7 @@ def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None
     assert "line 5: packed reports must have 3 bits: got padding bits that are set" in done.stderr
     assert 'line 7: the line must be {"user": …, "key": …, "report": hex}, each value a text' in done.stderr
     assert "line 8: the line is not JSON" in done.stderr
-    assert "too few reports to seal: 2. " in command.error("inbox", "seal", "party", tmp_path / "out")
+    assert "too few reports to seal: 2. " in command.error("inbox", "seal", "party", tmp_path / "out", "--group", 3)
     sealing = command("inbox", "seal", "party", tmp_path / "out", "--group", 2)
     assert sealing.stdout == f"{tmp_path / 'out'}: 2 reports\n"
     assert command.json("estimate", "party", tmp_path / "out")["reports"] == 2
@@ -437,7 +441,7 @@ def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None
 def test_seal_of_a_sealed_round_writes_the_file_again(command: Any, tmp_path: Path) -> None:
     """Also after the process was killed between the seal and the file."""
     command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c")
+    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
     (tmp_path / "sent.jsonl").write_text('{"user": "alice", "key": "1", "report": "01"}\n')
     command("inbox", "take", "party", tmp_path / "sent.jsonl")
     wrong = command.error("inbox", "seal", "party", tmp_path / "nowhere" / "w1.reports", "--group", 1)
@@ -450,7 +454,7 @@ def test_seal_of_a_sealed_round_writes_the_file_again(command: Any, tmp_path: Pa
 @pytest.mark.slow
 def test_commands_take_attributes_and_seal_them_as_columns(command: Any, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c")
+    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
     (tmp_path / "sent.jsonl").write_text(
         "\n".join(
             json.dumps(
@@ -483,7 +487,7 @@ def test_commands_take_attributes_and_seal_them_as_columns(command: Any, tmp_pat
 def test_line_with_a_repeated_member_is_invalid(command: Any, tmp_path: Path) -> None:
     """Another program may have checked the first member, and JSON readers take the last one."""
     command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c")
+    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
     (tmp_path / "sent.jsonl").write_text(
         '{"user": "alice", "user": "bob", "key": "1", "report": "01"}\n'
         '{"user": "eve", "key": "1", "report": "01", "public": {"region": "north", "region": "south"}}\n'

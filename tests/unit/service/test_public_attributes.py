@@ -15,7 +15,7 @@ from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service import create_app
 
-MOOD = Collection("mood", mechanism("oue")(epsilon="1", domain_size=3), ("good", "fair", "bad"))
+MOOD = Collection("mood", mechanism("oue")(epsilon="1", domain_size=3), ("good", "fair", "bad"), minimum_group=1)
 PATH = "/v1/collections/mood/reports"
 NORTH = {"report": "02", "public": {"region": "north"}}
 
