@@ -18,7 +18,18 @@ from published_survey import PublishedSurvey
 
 def _collect(command: CommandLine, folder: Path, people: int = 24) -> None:
     command("policy", "set", "default", "--limit", "lifetime=2", "--limit", "day=1.5")
-    command("collection", "add", "commute", "grr", "--epsilon", "1", "--categories", "car,train,bike")
+    command(
+        "collection",
+        "add",
+        "commute",
+        "grr",
+        "--epsilon",
+        "1",
+        "--categories",
+        "car,train,bike",
+        "--minimum-group",
+        "1",
+    )
     rows = [f"user{place},{('car', 'train', 'bike')[place % 3]}" for place in range(people)]
     (folder / "answers.csv").write_text("\n".join(["user,way", *rows]) + "\n")
     options = ("--column", "way", "--user-column", "user", "--spend", "--receipts", folder / "receipts")
@@ -62,7 +73,18 @@ def test_commands_with_a_postgres_ledger_publish_and_prove(tmp_path: Path, monke
 
 def test_inbox_with_marks_of_a_device_is_provable(command: CommandLine, tmp_path: Path) -> None:
     command("policy", "set", "default", "--limit", "lifetime=2")
-    command("collection", "add", "commute", "grr", "--epsilon", "1", "--categories", "car,train,bike")
+    command(
+        "collection",
+        "add",
+        "commute",
+        "grr",
+        "--epsilon",
+        "1",
+        "--categories",
+        "car,train,bike",
+        "--minimum-group",
+        "1",
+    )
     secret = os.urandom(16)
     marks = {name: mark.hex() for name, mark in Marks.of(secret)._asdict().items()}
     lines = [{"user": "ada", "key": "k", "report": "02", "marks": marks}, {"user": "bob", "key": "k", "report": "01"}]
