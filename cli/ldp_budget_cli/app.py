@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -237,6 +237,10 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
       ldp-budget spend alice mood
       ldp-budget balance alice
     """
+    from ldp_budget.registry import imports_in
+
+    # Standard output belongs to the command: a plugin's output must not end up in the command's JSON.
+    ctx.with_resource(imports_in(lambda: redirect_stdout(sys.stderr)))
     ctx.obj = ledger
     ctx.meta[_AT] = at
     ctx.meta[_PLAIN] = plain_http

@@ -75,6 +75,7 @@ def stats(ctx: click.Context, as_json: bool) -> None:
     """Count the users, entries and other rows of the ledger; `head` is its chain head, for `verify --expect`.
 
     `entries_by_kind` counts the charges of users. `charges` counts the different mechanisms that were ever charged.
+    `keys` counts idempotency keys: a run or a batch counts once.
 
     \b
     Example:

@@ -810,7 +810,8 @@ class Accountant:
         """The numbers of rows in the ledger, and its newest chain head (`head`).
 
         `entries_by_kind` counts the charges of users. `charges` counts the priced mechanisms: the different mechanisms,
-        with their parameters and their collection, that were ever charged.
+        with their parameters and their collection, that were ever charged. `keys` counts the
+        idempotency keys that callers gave: a run or a batch counts once.
 
         Raises:
             LedgerError: the ledger cannot be opened, read or trusted.

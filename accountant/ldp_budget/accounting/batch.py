@@ -19,7 +19,7 @@ from .._files import canonical_json
 from .._validation import check_many, check_user, shown_with_type
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
 from ..guarantees.fixed_point import LARGEST
-from ..ledger.models import BOUND, CHARGED, SPENT, BatchRunRecord
+from ..ledger.models import BOUND, CHARGED, PART_OF_RUN, SPENT, BatchRunRecord
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
@@ -177,7 +177,7 @@ class Part:
 
     `hashes` are those of the users.
     `key_hash` and `digest` identify it, if its batch has a key, called `name`. With `explain`, a refusal gets a
-    receipt.
+    receipt. `is_part` is True if its key is not the one that the caller gave.
     """
 
     needs = None
@@ -192,6 +192,7 @@ class Part:
         key: tuple[bytes, bytes] | None,
         name: str,
         explain: bool,
+        is_part: bool,
     ) -> None:
         self.name = name
         self.ledger = ledger
@@ -201,6 +202,7 @@ class Part:
         self.hashes = hashes
         self.key_hash, self.digest = key or (b"", b"")
         self.explain = explain
+        self.is_part = is_part
 
     @cached_property
     def batch_users(self) -> list[bytes] | None:
@@ -234,7 +236,8 @@ def _charge_part(transaction: Transaction, part: Part) -> list[SpendResult]:
         return read_results(stored, len(part.lines.users))
     results = _charge_lines(transaction, part)
     if part.key_hash and any(result.status != FAILED for result in results):
-        transaction.add_numbered(BatchRunRecord(0, part.key_hash, part.digest, CHARGED, 0, write_results(results)))
+        response = write_results(results, is_part=part.is_part)
+        transaction.add_numbered(BatchRunRecord(0, part.key_hash, part.digest, CHARGED, 0, response))
     return results
 
 
@@ -308,7 +311,7 @@ def _rounds(lines: Lines) -> Iterator[list[int]]:
     return iter(rounds)
 
 
-def write_results(results: Sequence[SpendResult]) -> str:
+def write_results(results: Sequence[SpendResult], *, is_part: bool = False) -> str:
     """Return the recorded text of results: refusals with their reasons, and failures. All other lines were charged."""
     refused = [
         [place, result.binding, min(result.affordable_reports, LARGEST), result.why]
@@ -316,7 +319,7 @@ def write_results(results: Sequence[SpendResult]) -> str:
         if result.status == REFUSED
     ]
     failed = [place for place, result in enumerate(results) if result.status == FAILED]
-    return canonical_json({"failed": failed, "refused": refused})
+    return canonical_json({"failed": failed, "refused": refused, **({"part": True} if is_part else {})})
 
 
 def read_results(stored: BatchRunRecord, lines: int) -> list[SpendResult]:
@@ -334,7 +337,10 @@ def read_results(stored: BatchRunRecord, lines: int) -> list[SpendResult]:
 
 
 class Batch:
-    """Lines under one key, or without a key, in parts. Errors call the key by its `name`, as the caller gave it."""
+    """Lines under one key, or without a key, in parts. Errors call the key by its `name`, as the caller gave it.
+
+    `follows` is True for a batch whose run has an earlier batch, which counts the run.
+    """
 
     def __init__(
         self,
@@ -344,8 +350,11 @@ class Batch:
         explain: bool,
         name: str | None = None,
         check: Check | None = None,
+        *,
+        follows: bool = False,
     ) -> None:
         self._check = check
+        self._follows = follows
         self._ledger = ledger
         self._caller = caller
         self._key = key
@@ -362,15 +371,19 @@ class Batch:
             if not again:
                 break
             tries += 1
-            some = self._charge_once(lines.at(again), common, key, tries)
+            some = self._charge_once(lines.at(again), common, key, tries, follows=True)
             _put(results, again, some)
         return results
 
     def _charge_once(
-        self, lines: Lines, common: tuple[Any, ...], key: str | None, tries: int = 0
+        self, lines: Lines, common: tuple[Any, ...], key: str | None, tries: int = 0, *, follows: bool = False
     ) -> list[SpendResult]:
-        """Charge lines under a key, or the lines that failed under it, for the nth time."""
+        """Charge lines under a key, or the lines that failed under it, for the nth time.
+
+        With `follows`, another record counts for the caller's key.
+        """
         identity = None
+        follows = follows or self._follows
         partitions = len(self._ledger.partitions)
         if key is not None:
             secret = self._ledger.key
@@ -378,10 +391,10 @@ class Batch:
             if tries:  # no key that a caller can choose
                 bound = secret.hash(b"batch retry", f"{secret.plain(bound).hex()} {tries}")
             identity = bound, _digest(secret, lines, common)
-        parts = self._parts(lines, identity, partitions)
+        parts = self._parts(lines, identity, partitions, follows=follows)
         if key is not None and identity is not None:
             bind = [part.key_hash for part, _ in parts] != [identity[0]]
-            stored = self._bound(identity, bind=bind, lines=len(lines.users))
+            stored = self._bound(identity, bind=bind, lines=f"{len(lines.users)}{PART_OF_RUN if follows else ''}")
             if stored is not None and stored.request_digest != identity[1]:
                 raise KeyConflict(self._name)
             if stored is not None and stored.kind == CHARGED:  # it was one part
@@ -412,7 +425,7 @@ class Batch:
                 yield some
                 some = []
 
-    def _bound(self, identity: tuple[bytes, bytes], *, bind: bool, lines: int) -> BatchRunRecord | None:
+    def _bound(self, identity: tuple[bytes, bytes], *, bind: bool, lines: str) -> BatchRunRecord | None:
         """Return the record of the batch if it was bound before; otherwise bind it if `bind` says so.
 
         A record is read in a transaction, so that it is as durable as a charge. A snapshot tells only that there may
@@ -425,7 +438,7 @@ class Batch:
             stored = transaction.numbered(BatchRunRecord, key)
             if stored is None and bind:
                 transaction.go_by_the_clock()  # otherwise a batch that cannot be charged would be bound
-                transaction.add_numbered(BatchRunRecord(0, key, digest, BOUND, 0, str(lines)))
+                transaction.add_numbered(BatchRunRecord(0, key, digest, BOUND, 0, lines))
             return stored
 
         if not bind:
@@ -435,7 +448,7 @@ class Batch:
         return self._ledger.run(work, partition)
 
     def _parts(
-        self, lines: Lines, identity: tuple[bytes, bytes] | None, partitions: int
+        self, lines: Lines, identity: tuple[bytes, bytes] | None, partitions: int, *, follows: bool = False
     ) -> list[tuple[Part, Sequence[int]]]:
         """Return the parts of the lines for this number of partitions, each with the indexes of its lines."""
         secret = self._ledger.key
@@ -461,7 +474,16 @@ class Batch:
             if identity is not None and (len(cut) > 1 or partition != secret.partition_of(identity[0], partitions)):
                 key = secret.hash(b"key", f"{secret.plain(identity[0]).hex()} {partition} {number}"), identity[1]
             some = lines.at(places), [hashes[place] for place in places]
-            part = Part(self._ledger, self._caller, partition, *some, key, self._name, self._explain)
+            part = Part(
+                self._ledger,
+                self._caller,
+                partition,
+                *some,
+                key,
+                self._name,
+                self._explain,
+                follows or key != identity,
+            )
             parts.append((part, places))
         return parts
 
@@ -474,7 +496,7 @@ class Batch:
             if record is not None:
                 found = read_results(record, len(places))
             else:
-                found = self._charge_once(part.lines, (), self._ledger.key.plain(key).hex())
+                found = self._charge_once(part.lines, (), self._ledger.key.plain(key).hex(), follows=True)
             _put(results, places, found)
         return results
 

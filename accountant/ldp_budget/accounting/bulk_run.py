@@ -119,7 +119,8 @@ def spend_many(
     shard = check_shard(shard, key)
     _check_policy(ledger, template, caller)
     for number, given in batches(users, shard):
-        batch = Batch(ledger, caller, None if key is None else f"{key}#{number}", explain=False, name=key)
+        named = None if key is None else f"{key}#{number}"
+        batch = Batch(ledger, caller, named, explain=False, name=key, follows=number > 0)
         lines = Lines(checked_users(given, number * BATCH), [], {}, template)
         if not given:
             if key is not None:

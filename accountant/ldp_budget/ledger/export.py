@@ -24,6 +24,7 @@ from .models import (
     REOPENED,
     RESERVED,
     VOIDED,
+    BatchRunRecord,
     Entry,
 )
 from .snapshot import parts
@@ -267,9 +268,14 @@ def _partition_stats(reading: Reading) -> dict[str, Any]:
         "erased": counts["erased"],
         "entries": reading.end.entries,
         "entries_by_kind": counts["entries_by_kind"],
-        "keys": counts["keys"],
+        "keys": counts["keys"] - _parts_of_runs(reading),
         "at": reading.end.at,
     }
+
+
+def _parts_of_runs(reading: Reading) -> int:
+    """Return the number of records that belong to a key of another record: a run counts once."""
+    return sum(run.is_part for run in reading.rows.all_numbered(BatchRunRecord, 1, reading.end.numbered_rows))
 
 
 def _add(result: dict[str, Any], other: dict[str, Any]) -> None:

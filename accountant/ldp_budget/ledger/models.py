@@ -6,6 +6,7 @@ UTC. Users, keys and labels are keyed hashes.
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple, TypeAlias
 
 from ..guarantees.fixed_point import Costs
@@ -223,6 +224,9 @@ BOUND, CHARGED = "bound", "charged"
 a batch, or a part, that was charged.
 """
 
+PART_OF_RUN = " part"
+"""Ends the response of a bound batch that another batch of its run counts."""
+
 
 class BatchRunRecord(NamedTuple):
     """One batch of a run over many users, or one partition's part of it: the request digest and the response."""
@@ -235,7 +239,15 @@ class BatchRunRecord(NamedTuple):
     partitions: int
     """The number of partitions in which it began, if that was before the ledger was moved; else 0."""
     response: str
+    """For a bound batch the number of its lines, else the results as JSON; each may say that it is a part."""
     row_mac: bytes = b""
+
+    @property
+    def is_part(self) -> bool:
+        """True if the caller gave the key for more than this: a part of a batch, or a later batch of a run."""
+        if self.kind == BOUND:
+            return self.response.endswith(PART_OF_RUN)
+        return bool(json.loads(self.response).get("part"))
 
 
 class KeyEpoch(NamedTuple):

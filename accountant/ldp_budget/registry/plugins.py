@@ -11,9 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 from collections import defaultdict
-from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from itertools import chain
@@ -24,7 +22,7 @@ import pluggy
 from .._validation import check_name
 from ..errors import PluginError, UnknownName
 from ..sdk.mechanism import Mechanism, guarantee_error
-from . import hookspecs
+from . import hookspecs, importing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,8 +162,7 @@ def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
     """
     name, version = _distribution(point)
     try:
-        # Standard output belongs to the command: a plugin's output must not end up in the command's JSON.
-        with redirect_stdout(sys.stderr):
+        with importing():
             hook = _hooks_of(point.load(), name)
             mechanisms = _registered(hook, reserved)
             reserved_too = frozenset(chain(*hook.reserve_options()))
