@@ -1,4 +1,4 @@
-"""`ldp-budget check`: run the shipped checkers on a certificate or a public definition."""
+"""`ldp-budget check`: run the shipped checkers on a certificate, a public definition or a published survey."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def check(
     """Check a certificate, a public definition, or a published survey.
 
     FILE is a certificate of a total, or a public definition. FOLDER is a published survey. The shipped programs of
-    clients/check do the work; they need nothing but Python. The command exits with 1 unless all is proved.
+    clients/check do the work; they need nothing but Python. The command exits with 0 only if every part that you gave was
+    checked and holds. It names the parts that you did not give.
 
     \b
     Example:
@@ -65,34 +66,38 @@ def check(
 def check_published(
     folder: Path, keys: Sequence[str], receipts: Sequence[str] = (), proof: str | None = None, seen: str | None = None
 ) -> int:
-    """Check a published folder with the shipped checkers, print what they prove, and return the exit code."""
+    """Check a published folder with the shipped checkers, print what they prove, and return the exit code.
+
+    It is 0 only if every part that was given was checked and holds.
+    """
     from ldp_budget.verification.checkers import checker
 
-    arguments = [str(folder)]
-    for option, values in (("--key", keys), ("--receipt", receipts), ("--proof", [proof]), ("--seen", [seen])):
-        for value in values:
-            if value is not None:
-                arguments += [option, value]
-    code: int = checker("check_books").main(arguments)
-    return code or _check_program(folder / "client.json")
-
-
-def _check_program(definition: Path) -> int:
-    """Check the published program; print the result, and return the exit code."""
-    from ldp_budget.verification.checkers import checker
-
+    books = checker("check_books")
     try:
-        program, _ = checker("check_law").check(definition.read_bytes())
-    except NotImplementedError as error:
-        click.echo(f"program   not checked: {error}")
+        found = books.examine(folder, list(keys), list(receipts), proof, seen)
     except Exception as error:
-        click.echo(f"REFUSED: the program: {error}")
+        click.echo(books.refusal(error))
+        return 1
+    lines, unchecked = list(found.lines), [each for each in found.unchecked if each != "program"]
+    try:  # the bytes that were checked, not those that the file may have by now
+        proved, _ = checker("check_law").check(books.canonical(found.client))
+    except NotImplementedError as error:
+        if "program" in found.unchecked:
+            lines.append(f"program   not checked: {books.plain(str(error), 300)}")
+            unchecked.append("program")
+    except Exception as error:
+        click.echo(f"REFUSED: the program: {books.plain(str(error), 300)}")
         return 1
     else:
-        click.echo(
-            f"program   a report is at most e^{program['guarantee']['epsilon']} times as likely as with another answer"
-        )
-    return 0
+        if "program" in found.unchecked:
+            lines.append(books.program_line(proved["guarantee"]["epsilon"]))
+    click.echo("\n".join(lines))
+    missing = books.not_given(keys, receipts, seen)
+    if missing:
+        click.echo(f"not given {', '.join(missing)}: nothing is proved about it")
+    if unchecked:
+        click.echo(f"NOT ALL CHECKED: {', '.join(unchecked)}")
+    return int(bool(unchecked))
 
 
 def check_file(path: Path) -> dict[str, Any]:
@@ -114,11 +119,19 @@ def check_file(path: Path) -> dict[str, Any]:
         found, bound = module.check(data)
     except NotImplementedError as error:
         raise click.ClickException(
-            f"{path} cannot be checked: {error}. Audit the mechanism: ldp-budget audit"
+            f"{path} cannot be checked: {_plain(error)}. Audit the mechanism: ldp-budget audit"
         ) from None
     except Exception as error:
-        raise click.ClickException(f"{path} is REFUSED: {error}. Do not rely on it.") from None
+        raise click.ClickException(f"{path} is REFUSED: {_plain(error)}. Do not rely on it.") from None
     return _of_total(found) if name == "check_total.py" else _of_law(found, bound)
+
+
+def _plain(text: object) -> str:
+    """Return text from a file as one piece of a line, without characters that break, hide or reorder the line."""
+    from ldp_budget.verification.checkers import checker
+
+    shown: str = checker("check_books").plain(str(text), 300)
+    return shown
 
 
 def _of_total(claim: dict[str, Any]) -> dict[str, Any]:
@@ -159,8 +172,8 @@ def print_result(result: dict[str, Any], as_json: bool) -> None:
             click.echo(f"  {charge['count']} × {', '.join((charge['kind'], *terms))}")
     else:
         click.echo(
-            f"Proved: {result['scope']} of {result['name']} ({result['mechanism']}) is at most e^{result['epsilon']} times "
-            "as likely with one answer as with another."
+            f"Proved: {result['scope']} of {_plain(result['name'])} ({_plain(result['mechanism'])}) is at most "
+            f"e^{result['epsilon']} times as likely with one answer as with another."
         )
 
 

@@ -122,6 +122,32 @@ def _show_key(verifier_key: str, as_json: bool) -> None:
         click.echo(verifier_key)
 
 
+@key.command("promise")
+@click.argument("collection", metavar="NAME", shell_complete=collection_names)
+@click.option(
+    "--policy",
+    default="default",
+    metavar="NAME",
+    shell_complete=policy_names,
+    help="Promise the lifetime limit of this policy [default: default]",
+)
+@json_option
+@click.pass_context
+def promise(ctx: click.Context, collection: str, policy: str, as_json: bool) -> None:
+    """Print the signed lifetime limit for the receipts of the collection NAME, always as JSON.
+
+    `randomize --receipts` and the service write it into receipts. An application that charges with `inbox take` adds it
+    to the receipts that it writes, as `promise`.
+
+    \b
+    Example:
+      ldp-budget publish key promise mood
+    """
+    found = find_collection(ctx, collection)
+    ledger = check_local(open_ledger(ctx), "sign on the machine of the ledger")
+    print_json(ledger.books.promise(found.name, found.definition()["digest"], policy))
+
+
 @publish.command("forget")
 @click.option(
     "--before",

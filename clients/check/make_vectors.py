@@ -6,13 +6,14 @@ import base64
 import json
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ldp_budget import mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget.accounting.books import Charged
+from ldp_budget.accounting.promises import signing_key
 from ldp_budget.guarantees.fixed_point import Costs
 from ldp_budget.publication import log
 from ldp_budget.publication.estimate import estimate_of
@@ -23,8 +24,12 @@ from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import About
 from ldp_budget.reports.inbox import Marks
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 OUT = Path(__file__).parent / "vectors.json"
 LIMIT, COST = 4_000_000_001, 1_000_000_000
+RECEIPT_KEY = signing_key(sha256(b"receipt key of the vectors").digest())
 KEY = LogKey("ask.example.org/surveys", sha256(b"key of the vectors").digest())
 
 
@@ -33,8 +38,34 @@ def chosen(*words: object) -> bytes:
     return sha256(" ".join(map(str, words)).encode()).digest()
 
 
-def survey(kind: str, answers: int, people: int, number: int) -> dict[str, Any]:
-    """Return a small published survey: its files, and the receipt and the proof of its second respondent."""
+def promised(definition: dict[str, Any], measure: str = "epsilon", limit: int = LIMIT) -> dict[str, Any]:
+    """Return the promise of a receipt."""
+    said = {"client": definition["digest"], "collection": definition["name"], "limit": limit, "measure": measure}
+    signature = RECEIPT_KEY.sign(b"ldp-budget promise\n" + canonical_json(said).encode()).hex()
+    return {
+        "measure": measure,
+        "limit": limit,
+        "key": RECEIPT_KEY.public_key().public_bytes_raw().hex(),
+        "signature": signature,
+    }
+
+
+def signed(entries: Sequence[bytes]) -> dict[str, bytes]:
+    """Return the files of a log with these statements."""
+    root = root_of([leaf_hash(each) for each in entries])
+    return dict(log.tiles(entries)) | {"checkpoint": KEY.checkpoint(len(entries), root).encode()}
+
+
+def promised_to(receipt: dict[str, Any], measure: str, limit: int) -> dict[str, Any]:
+    """Return another promise to the owner of a receipt."""
+    return promised({"digest": receipt["client"], "name": receipt["collection"]}, measure, limit)
+
+
+def survey(kind: str, answers: int, people: int, number: int, before: Sequence[bytes] = ()) -> dict[str, Any]:
+    """Return a small published survey: its files, and the receipt and the proof of its second respondent.
+
+    `before` are the earlier statements in its log.
+    """
     names = tuple(f"answer {place}" for place in range(answers)) if answers > 2 else ("no", "yes")
     options = {"epsilon": "1"} | ({} if kind == "randomized-response" else {"domain_size": answers})
     about = About(title="Weg \u2192 \U0001f6b2\x7f", question="Wie?")
@@ -70,12 +101,11 @@ def survey(kind: str, answers: int, people: int, number: int) -> dict[str, Any]:
         "measure": "epsilon",
         "limit": LIMIT,
         "maximum": -(-steps * LIMIT // 16),
+        "receipt_keys": [RECEIPT_KEY.public_key().public_bytes_raw().hex()],
         "estimate": estimate_of(definition, array),
     }
-    entries = [chosen("entry", place) for place in range(number - 1)] + [canonical_json(statement).encode()]
-    files = dict(log.tiles(entries))
+    files = signed([*before, canonical_json(statement).encode()])
     files |= {
-        "checkpoint": KEY.checkpoint(len(entries), root_of([leaf_hash(each) for each in entries])).encode(),
         "client.json": canonical_json(definition).encode(),
         "charges.bin": b"".join(charges),
         "reports.bin": b"".join(records),
@@ -98,9 +128,25 @@ def survey(kind: str, answers: int, people: int, number: int) -> dict[str, Any]:
         "secret": devices[1].hex(),
         "report": reports[1].hex(),
         "costs": costs._asdict(),
+        "promise": promised(definition),
     }
-    shown = {name: base64.b64encode(content).decode() for name, content in sorted(files.items())}
-    return {"keys": [KEY.verifier_key], "files": shown, "receipts": [receipt], "proof": canonical_json(proof)}
+    return {"keys": [KEY.verifier_key], "files": shown(files), "receipts": [receipt], "proof": canonical_json(proof)}
+
+
+def shown(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return files in base64."""
+    return {name: base64.b64encode(content).decode() for name, content in sorted(files.items())}
+
+
+def entries_in(files: Mapping[str, str]) -> list[bytes]:
+    """Return the statements of a log with at most 255 of them."""
+    [bundle] = [base64.b64decode(content) for name, content in files.items() if name.startswith("tile/entries/")]
+    found = []
+    while bundle:
+        size = 2 + int.from_bytes(bundle[:2], "big")
+        found.append(bundle[2:size])
+        bundle = bundle[size:]
+    return found
 
 
 def cases() -> list[dict[str, Any]]:
@@ -113,12 +159,15 @@ def cases() -> list[dict[str, Any]]:
         ("randomized-response", 2, 8),
         ("pgr", 4, 3),
     ]
-    found = [
-        {"name": f"{kind} with {answers} answers", "accepted": True, **survey(kind, answers, people, number)}
-        for number, (kind, answers, people) in enumerate(kinds, 1)
-    ]
+    found: list[dict[str, Any]] = []
+    for number, (kind, answers, people) in enumerate(kinds, 1):
+        before = entries_in(found[-1]["files"]) if found else []
+        made = survey(kind, answers, people, number, before)
+        found.append({"name": f"{kind} with {answers} answers", "accepted": True, **made})
     honest = found[0]
     files, receipt, proof = honest["files"], honest["receipts"][0], json.loads(honest["proof"])
+    [entry] = entries_in(files)
+    statement = json.loads(entry)
 
     def refused(name: str, **changes: Any) -> None:
         found.append({**honest, "name": name, "accepted": False, **changes})
@@ -126,6 +175,81 @@ def cases() -> list[dict[str, Any]]:
     def with_file(path: str, content: bytes) -> dict[str, str]:
         return {**files, path: base64.b64encode(content).decode()}
 
+    def stated(*entries: bytes) -> dict[str, str]:
+        kept = {name: content for name, content in files.items() if not name.startswith(("tile/", "checkpoint"))}
+        return {**kept, **shown(signed(entries))}
+
+    def changed(**changes: Any) -> bytes:
+        return canonical_json({**statement, **changes}).encode()
+
+    receipt_of_text = json.dumps(receipt)
+    for name, text in {
+        "a member twice": receipt_of_text.replace("{", '{"version": 1, ', 1),
+        "a byte order mark": "\ufeff" + receipt_of_text,
+        "data after it": receipt_of_text + " 1",
+        "a comma too many": receipt_of_text.replace("}", ",}", 1),
+        "a NaN": receipt_of_text.replace("}", ', "more": NaN}', 1),
+        "half a character": receipt_of_text[:-1] + ', "more": "\\ud800"}',
+        "a control character": receipt_of_text[:-1] + ', "more": "\t"}',
+        "deep nesting": receipt_of_text[:-1] + ', "more": ' + "[" * 70 + "]" * 70 + "}",
+        "a version that is 1.0": receipt_of_text.replace('"version": 1', '"version": 1.0'),
+        "a version that is true": receipt_of_text.replace('"version": 1', '"version": true'),
+        "no promise": json.dumps({name: each for name, each in receipt.items() if name != "promise"}),
+    }.items():
+        refused(f"the receipt has {name}", receipt_texts=[text])
+    accepted = (
+        receipt_of_text[:-1] + ', "more": [0.5, 1e400, -0, 9007199254740993, "\\ud83d\\ude00", {"__proto__": null}]}'
+    )
+    found.append({**honest, "name": "the receipt has more members", "receipt_texts": [accepted]})
+    refused(
+        "the receipt promises another limit", receipts=[{**receipt, "promise": promised_to(receipt, "epsilon", 1)}]
+    )
+    refused("the receipt promises rho", receipts=[{**receipt, "promise": promised_to(receipt, "rho", LIMIT)}])
+    refused(
+        "the promise is not signed", receipts=[{**receipt, "promise": {**receipt["promise"], "limit": LIMIT + 1}}]
+    )
+    for name, cost in (("epsilon", COST - 1), ("rho", 1), ("mu_squared", 0)):
+        refused(
+            f"the receipt has too small a {name}", receipts=[{**receipt, "costs": {**receipt["costs"], name: cost}}]
+        )
+    for name, change in {
+        "the measure delta": {"measure": "delta"},
+        "a list as measure": {"measure": ["epsilon"]},
+        "another limit": {"limit": 2 * LIMIT, "maximum": 2 * LIMIT},
+        "no accounts": {"accounts": 0},
+        "one account for all": {"accounts": 1},
+        "a version that is true": {"version": True},
+        "a number beyond 53 bits": {"accounts": 2**53},
+        "a null as root": {"accounts_root": None},
+        "a line in its time": {"time": "2027-03-01T12:00:00Z\n"},
+        "a day that does not exist": {"time": "2027-02-30T12:00:00Z"},
+        "another collection": {"collection": "wages"},
+        "no receipt keys": {"receipt_keys": []},
+        "another receipt key": {"receipt_keys": ["0" * 64]},
+        "one more key": {"more": 1},
+        "a maximum that is no sixteenth": {"maximum": statement["maximum"] - 1},
+        "counts as truth values": {"estimate": {**statement["estimate"], "first": True}},
+    }.items():
+        refused(f"the statement has {name}", files=stated(changed(**change)))
+    refused("the statement has a number with a point", files=stated(entry.replace(b'"version":1', b'"version":1.0')))
+    refused(
+        "the statement has a member twice", files=stated(entry.replace(b'"version":1', b'"version":1,"version":1'))
+    )
+    refused("the log has an entry that is no statement", files=stated(b"1", entry))
+    for name, change in {
+        "other reports": {"reports_root": "0" * 64},
+        "another limit": {"limit": LIMIT + 16, "maximum": statement["maximum"] + 5},
+        "another measure": {"measure": "rho"},
+        "another definition": {"client": "0" * 64},
+        "another name": {"collection": "another"},
+        "more accounts": {"accounts": 10},
+        "a larger maximum": {"maximum": LIMIT},
+        "a later time": {"time": "2027-03-02T12:00:00Z"},
+        "another receipt key": {"receipt_keys": ["0" * 64]},
+        "another estimate": {"estimate": {**statement["estimate"], "fakes": 9}},
+    }.items():
+        refused(f"an earlier statement has {name}", files=stated(changed(**change), entry))
+    found.append({**honest, "name": "the statement is repeated", "files": stated(entry, entry)})
     refused("the proof ends with a newline", proof=honest["proof"] + "\n")
     refused("the proof has a space", proof=honest["proof"].replace(":", ": ", 1))
     refused(

@@ -30,13 +30,14 @@ const listed = (kind, lines) => {
 };
 const paragraph = (text, kind = "") => Object.assign(document.createElement("p"), { textContent: text, className: kind });
 
+const PUBLISHED = /^(checkpoint|client\.json|charges\.bin|reports\.bin|tile\/.+)$/;
 // The folder is where the file `checkpoint` is.
 const keep = async (chosen) => {
   files.clear();
   const checkpoint = chosen.find(([path]) => path === "checkpoint" || path.endsWith("/checkpoint"));
   const base = checkpoint ? checkpoint[0].slice(0, -"checkpoint".length) : "";
   for (const [path, file] of chosen) {
-    if (path.startsWith(base)) files.set(path.slice(base.length), new Uint8Array(await file.arrayBuffer()));
+    if (path.startsWith(base) && PUBLISHED.test(path.slice(base.length))) files.set(path.slice(base.length), new Uint8Array(await file.arrayBuffer()));
   }
   element("count").textContent = files.size ? `${files.size}` : "";
 };
@@ -51,20 +52,34 @@ const entriesIn = async (entry, path = entry.name) => {
 };
 const dataOf = async (id) => Promise.all([...element(id).files].map(async (file) => new Uint8Array(await file.arrayBuffer())));
 
-const proved = ({ statement, client, names, yours, reportsPublished, programChecked }, keys) => {
-  const { estimate } = statement;
+// The name of an answer as the checkers know it, and as the page's language has it.
+const answerNames = ({ client, names }) => {
+  const own = client.languages?.[document.documentElement.lang]?.answers;
+  const translated = Array.isArray(own) && own.length === names.length && own.every((each) => typeof each === "string");
+  return names.map((name, answer) => (translated && own[answer] !== name ? `${quoted(name)} (${quoted(own[answer])})` : quoted(name)));
+};
+const proved = (found, keys) => {
+  const { statement, mine, reportsPublished, kept, unchecked, notGiven, witnesses, statements, ofThisSurvey } = found;
+  const { estimate, measure } = statement;
   const share = Number((100 * statement.maximum) / statement.limit).toPrecision(4).replace(/\.?0+$/, "");
-  const lines = [say("signed", { time: statement.time, names: keys.map((key) => key.split("+")[0]).join(", ") })];
-  if (programChecked) lines.push(say("program.yes", { epsilon: client.guarantee.epsilon }));
-  lines.push(`${say("charges", statement)}${yours ? ` ${say("charges.yours")}` : ""}`);
-  if (yours) lines.push(say("totals.yours"));
-  if (yours && reportsPublished) lines.push(say("reports.yours", statement));
-  const open = [say("totals", { share })];
-  if (!programChecked) open.push(say("program.no"));
+  const figures = { ...statement, share, limit: amount(statement.limit, measure), maximum: amount(statement.maximum, measure) };
+  const lines = [say("signed", { time: statement.time, names: keys[0].split("+")[0] })];
+  for (const [name, when] of witnesses) lines.push(say("witnessed", { name, time: `${new Date(1000 * when).toISOString().slice(0, 19)}Z` }));
+  lines.push(say("history", { mine: ofThisSurvey, all: statements }));
+  if (kept !== null) lines.push(say("program.yes", { epsilon: plain(kept) }));
+  lines.push(`${say("charges", figures)}${mine ? ` ${say("charges.yours", { cost: amount(mine.cost, measure) })}` : ""}`);
+  if (mine) lines.push(say("limit.promised", figures), say("totals.yours", { total: amount(mine.total, measure) }));
+  if (mine && reportsPublished) lines.push(say("reports.yours", figures));
+  const open = mine ? [] : [say("limit.stated", figures)];
+  open.push(say("totals", figures));
+  if (unchecked.includes("program")) open.push(say("program.no"));
+  if (unchecked.includes("cost")) open.push(say("cost.no"));
   if (!reportsPublished) open.push(say("reports.hidden"));
+  for (const part of notGiven) open.push(say(`missing.${part}`));
   if (estimate === null) return [lines, [...open, say("estimate.no")]];
-  const answers = client.languages?.[document.documentElement.lang]?.answers ?? names;
-  const counts = estimate.counts.map((count, answer) => `${answers[answer]} ${(count / 1000).toFixed(1)}`).join(", ");
+  const answers = answerNames(found);
+  const tenths = (count) => `${count < 0 && Math.abs(count) >= 50 ? "-" : ""}${Math.floor((Math.abs(count) + 50) / 100) / 10}`;
+  const counts = estimate.counts.map((count, answer) => `${answers[answer]} ${tenths(count)}`).join(", ");
   lines.push(say("estimate", { counts }));
   lines.push(say("fakes", { fakes: estimate.fakes, first: answers[estimate.first], second: answers[estimate.second] }));
   return [lines, open];
@@ -74,12 +89,13 @@ const run = async () => {
   if (!files.size || !keys.length) return result.replaceChildren(paragraph(say("missing")));
   result.replaceChildren(paragraph(say("working")));
   try {
-    const receipts = (await dataOf("receipt")).map((data) => JSON.parse(textOf(data)));
+    const receipts = await dataOf("receipt");
     const [proof = null] = await dataOf("proof"), [seen = null] = await dataOf("seen");
     const [lines, open] = proved(await check(files, keys, receipts, proof, seen), keys);
     result.replaceChildren(listed("proved", lines), listed("open", open));
   } catch (error) {
-    const reason = paragraph(`${say("reason")}: ${reasonOf(error.message)}`, "refused");
+    const message = error instanceof Refused ? error.message : "a file is missing or malformed";
+    const reason = paragraph(`${say("reason")}: ${plain(reasonOf(message), 500)}`, "refused");
     result.replaceChildren(paragraph(say("refused"), "refused"), reason);
   }
 };

@@ -82,6 +82,14 @@ def marks_in(report: str | None, charge: str | None) -> Marks | None:
     return Marks(mark_in("Report-Mark", report), mark_in("Charge-Mark", charge))
 
 
+def promise_of(accountant: Accountant, collection: str, digest: str, policy: str) -> dict[str, Any] | None:
+    """Return the signed promise for a receipt; None if the ledger cannot publish the limit of this policy."""
+    try:
+        return accountant.books.promise(collection, digest, policy)
+    except (NotSupported, PublicationError):
+        return None
+
+
 def proof_of(accountant: Accountant, user: str, collection: str, mark: bytes) -> dict[str, Any]:
     """Return the proof of a user for one of her charges. Raises `ServiceError` if there is none."""
     from ldp_budget.publication.publisher import Publisher

@@ -78,6 +78,9 @@ class ReceiptAnswer(BaseModel):
     units: dict[str, Any] = Field(
         {}, description="What the rest has rounded, exactly: whole units of 1e-9 of ε, 1e-18 of δ, 1e-12 of the rest."
     )
+    promise: dict[str, Any] | None = Field(
+        None, description="Of a report with marks: the lifetime limit, signed for the receipt of the respondent."
+    )
 
 
 def at_position(position: str | None) -> dict[str, str]:
@@ -93,8 +96,11 @@ def ok_with_position(position: str | None, content: Any, headers: Mapping[str, s
     return json_answer(content, headers={**at_position(position), **(headers or {})})
 
 
-def receipt_response(caller: AuthContext | Respondent, receipt: Receipt) -> Response:
-    """Return the response for a receipt: 200, or 409 for a refusal and for a reservation that was voided since."""
+def receipt_response(caller: AuthContext | Respondent, receipt: Receipt, **more: Any) -> Response:
+    """Return the response for a receipt: 200, or 409 for a refusal and for a reservation that was voided since.
+
+    `more` are further members of a response of 200.
+    """
     request_context.count([receipt])
     shown = caller.shown(receipt)
     headers = at_position(shown.position)
@@ -102,7 +108,7 @@ def receipt_response(caller: AuthContext | Respondent, receipt: Receipt) -> Resp
         headers[REPLAYED] = "true"
     if receipt.status == REFUSED:
         return refusal(receipt_form(shown), caller.explained(receipt), headers)
-    return json_answer(receipt_form(shown), headers=headers)
+    return json_answer({**receipt_form(shown), **more}, headers=headers)
 
 
 # -- NDJSON ---------------------------------------------------------------------------------------------

@@ -107,10 +107,9 @@ def published_questionnaire(folder: Path) -> str:
         assert (statement["estimate"], statement["reports"]) == (None, 3)
         costs = accountant.books.costs_of([receipts[0].receipt or ""])[0]._asdict()
         receipt = {
-            "client": statement["client"],
-            "secret": secrets[0].hex(),
-            "report": reports[0].hex(),
-            "costs": costs,
+            **{"format": "ldp-budget receipt", "version": 1, "collection": "health", "client": statement["client"]},
+            **{"secret": secrets[0].hex(), "report": reports[0].hex(), "costs": costs},
+            "promise": accountant.books.promise("health", statement["client"], "default"),
         }
         (folder / "receipt").write_text(json.dumps(receipt))
         (folder / "proof").write_text(canonical_json(publisher.prove("health", receipt)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import check_text
 from ..errors import LedgerError, NotSupported, PublicationError
@@ -16,6 +16,7 @@ from ..guarantees.fixed_point import Costs
 from ..ledger.calendar import LIFETIME
 from ..ledger.models import ERASED, SEALED, WAITING, Entry, StoredReport
 from ..ledger.snapshot import covered
+from . import promises
 from .connect import key_file_of
 from .policy_versions import latest_policy, user_hash
 from .receipts import name_in
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MARK_BYTES = 16
 _MARK = re.compile(r"mark:([0-9a-f]{32})")
 _MEASURES = {"basic": "epsilon", "zcdp": "rho", "gdp": "mu_squared"}
+_LARGEST_LIMIT = 2**53 - 1
 _GAP = 200
 """Entries that are closer than this are read together."""
 
@@ -100,11 +102,30 @@ class Books:
             measure = _MEASURES.get(limit.rule)
             capacity = None if measure is None else getattr(limit.capacity, measure)
             if limit.period == LIFETIME and measure is not None and capacity:
+                if capacity > _LARGEST_LIMIT:
+                    break  # checkers in JavaScript read no larger whole number
                 return measure, capacity
         raise PublicationError(
-            f"policy {policy!r} has no lifetime limit under the rule basic, zcdp or gdp, so no maximum can be proved",
+            f"policy {policy!r} has no lifetime limit under the rule basic, zcdp or gdp that can be published, so no "
+            "maximum can be proved",
             hint=f"Set one: ldp-budget policy set {policy} --limit lifetime=EPSILON",
         )
+
+    def promise(self, collection: str, client: str, policy: str) -> dict[str, Any]:
+        """Return what a receipt promises: the measure and the lifetime limit of a policy, signed with the ledger's key.
+
+        Parameters:
+            collection: the name of the collection.
+            client: the digest of its definition.
+            policy: the name of the policy that the respondent is charged under.
+
+        Raises `PublicationError` and `UnknownName` as `limit`, and `NotSupported` without the package cryptography.
+        """
+        return promises.signed(self._ledger, collection, client, *self.limit(policy))
+
+    def receipt_keys(self) -> list[str]:
+        """Return the public keys, in hex, that sign the promises of this ledger; the newest is the last."""
+        return promises.public_keys(self._ledger)
 
     def read(self, collection: str, measure: str, limit: int, leaf: Leaf) -> Book:
         """Read all accounts, and the charges of the sealed reports of a collection.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _ONE = 2**64
 _MOST_ANSWERS = 4096
+_LARGEST = 2**53 - 1
+"""Checkers read no larger whole number."""
 
 
 class Law(NamedTuple):
@@ -51,7 +53,10 @@ def law_of(definition: Mapping[str, Any]) -> Law | None:
 
 
 def estimate_of(definition: Mapping[str, Any], records: NDArray[np.uint8]) -> dict[str, Any] | None:
-    """Return the estimate from records of a mark and a report, shape (n, 16 + width); None without a law."""
+    """Return the estimate from records of a mark and a report, shape (n, 16 + width).
+
+    None without a law, or if a count is too large for a checker.
+    """
     law = law_of(definition)
     if law is None:
         return None
@@ -60,8 +65,11 @@ def estimate_of(definition: Mapping[str, Any], records: NDArray[np.uint8]) -> di
     if law.kind == "yes":  # a report of "no" names no answer
         counts[0] = reports - counts[1]
     first, second = sorted(range(law.answers), key=lambda answer: (-support[answer], answer))[:2]
+    thousandths = [round(1000 * each) for each in counts]
+    if any(abs(each) > _LARGEST for each in thousandths):
+        return None
     return {
-        "counts": [round(1000 * each) for each in counts],
+        "counts": thousandths,
         "fakes": -((support[second] - support[first]) // 2),
         "first": first,
         "second": second,

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b, sha256
 from itertools import pairwise
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +31,7 @@ from .merkle import Tree, leaf_hash, root_of
 from .signed_note import LogKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,6 +43,7 @@ STEPS = 16
 """Totals are rounded up to so many steps of the limit."""
 _FORMAT = "ldp-budget statement"
 _SALT_BYTES = 16
+_MOST_DEFINITION_BYTES = 2**22
 _PLACE = struct.Struct(">IQ").pack
 
 
@@ -88,7 +88,7 @@ class Publisher:
 
         Raises:
             PublicationError: a total is above the limit, the numbers of charges and reports differ, the folder has
-                another log, or the log has no key. Nothing was published.
+                another log, the log has no key, or an earlier statement states another limit. Nothing was published.
             UnknownName: the policy does not exist.
         """
         key, folder = self.key(), Path(out)
@@ -96,10 +96,15 @@ class Publisher:
             entries = log.read_entries(self._folder / "entries")
             log.check_continues(folder, key, entries)
             number, secret = len(entries) + 1, os.urandom(32)
-            statement, private, files = self._prepared(collection, policy, number, secret)
+            statement, private, files = self._prepared(collection, policy, key, entries, secret)
             entry = canonical_json(statement).encode()
             if len(entry) > log.MOST_ENTRY_BYTES:
                 raise PublicationError(f"the statement has {len(entry)} bytes. Nothing was published")
+            if len(files["client.json"]) > _MOST_DEFINITION_BYTES:
+                raise PublicationError(
+                    f"the definition has {len(files['client.json'])} bytes, and checkers read at most "
+                    f"{_MOST_DEFINITION_BYTES}. Nothing was published"
+                )
             folder.mkdir(parents=True, exist_ok=True)
             self._keep(number, private)
             entries.append(entry)
@@ -112,16 +117,20 @@ class Publisher:
         return Publication(statement, number, root, key.verifier_key)
 
     def _prepared(
-        self, collection: Collection, policy: str, number: int, secret: bytes
+        self, collection: Collection, policy: str, key: LogKey, entries: Sequence[bytes], secret: bytes
     ) -> tuple[dict[str, Any], dict[str, bytes], dict[str, bytes]]:
         """Return the statement of a new publication, its private files, and its public ones."""
+        number, earlier = len(entries) + 1, [json.loads(each) for each in entries]
         measure, limit = self._books.limit(policy)
         definition = collection.definition()
-        records = self._sealed(collection, number)
+        memoised = bool(definition.get("memo"))
+        mine = [each for each in earlier if collection.name == each["collection"]]
+        records = self._sealed(collection, number, key)
         if not len(records):
             why = f"collection {collection.name} has no sealed round. Nothing was published"
             hint = f"A round needs {collection.minimum_group} reports, the minimum group of the collection."
             raise PublicationError(why, hint=hint)
+        records = records if memoised else self._in_order(collection.name, records, mine)
         book = self._books.read(collection.name, measure, limit, account_leaf(secret, limit))
         if len(records) != len(book.charges):
             raise PublicationError(
@@ -131,7 +140,6 @@ class Publisher:
             )
         book.leaves.sort()
         leaves, charges = book.leaves, sorted(charge_of(secret, each, measure) for each in book.charges)
-        memoised = bool(definition.get("memo"))
         steps = _steps(book.largest, limit)
         time = datetime.fromtimestamp(self._books.now(), UTC)
         statement = {
@@ -151,24 +159,49 @@ class Publisher:
             "width": records.shape[1] - MARK_BYTES,
             "measure": measure,
             "limit": limit,
-            "maximum": -(-steps * limit // STEPS),
+            # Never below an earlier one, as checkers refuse that: a charge may have been voided since.
+            "maximum": max(
+                [-(-steps * limit // STEPS), *(each["maximum"] for each in mine if each["limit"] == limit)]
+            ),
+            "receipt_keys": self._books.receipt_keys(),
             "estimate": None if memoised else estimate_of(definition, records),
         }
+        _check_agreement(statement, mine, earlier)
         files = {"client.json": canonical_json(definition).encode(), "charges.bin": b"".join(charges)}
         files["reports.bin"] = b"" if memoised else records.tobytes()
         about = {"number": number, "secret": secret.hex(), "heads": book.heads, "statement": statement}
         return statement, {"json": canonical_json(about).encode(), "accounts": b"".join(leaves)}, files
 
-    def _sealed(self, collection: Collection, number: int) -> NDArray[np.uint8]:
-        """Seal what waits; return all sealed reports after their marks, in the order of the marks."""
+    def _sealed(self, collection: Collection, number: int, key: LogKey) -> NDArray[np.uint8]:
+        """Seal what waits; return all sealed reports after their marks, which differ, in the order of the rounds."""
         box = Inbox(self._accountant, collection)
         if len(box):
             with suppress(TooFewReports):
                 box.seal(f"publication {number} {os.urandom(4).hex()}")
         data = b"".join(part for name in box.rounds() for part in box.marked(name))
         width = MARK_BYTES + box.report_bytes
-        records = _with_different_marks([data[place : place + width] for place in range(0, len(data), width)])
+        records = _with_different_marks([data[place : place + width] for place in range(0, len(data), width)], key)
         return np.frombuffer(b"".join(records), np.uint8).reshape(-1, width)
+
+    def _in_order(
+        self, collection: str, records: NDArray[np.uint8], mine: Sequence[Mapping[str, Any]]
+    ) -> NDArray[np.uint8]:
+        """Return the records as they are published: those of each statement after those of the statements before it.
+
+        The new records of a statement are in the order of their marks. So the tree of an earlier statement is that of
+        the first records.
+        """
+        rows, ends = [each.tobytes() for each in records], [0, *(each["reports"] for each in mine), len(records)]
+        listed = [each for start, end in pairwise(ends) for each in sorted(rows[start:end])]
+        if mine:
+            last = mine[-1]
+            roots = [leaf_hash(b"R" + each) for each in listed[: last["reports"]]]
+            if len(roots) != last["reports"] or root_of(roots).hex() != last["reports_root"]:
+                raise PublicationError(
+                    f"the ledger does not have the reports of {collection} that were published. Nothing was published",
+                    hint="Run: ldp-budget ledger verify",
+                )
+        return np.frombuffer(b"".join(listed), np.uint8).reshape(-1, records.shape[1])
 
     # -- prove and forget ---------------------------------------------------------------------------------
 
@@ -293,17 +326,45 @@ def account_leaf(secret: bytes, limit: int) -> Callable[[int, int, int], bytes]:
     return leaf
 
 
-def _with_different_marks(records: list[bytes]) -> list[bytes]:
-    """Return the records in the order of their marks. Of equal marks, the first in order of the rounds is kept.
+def _with_different_marks(records: Sequence[bytes], key: LogKey) -> list[bytes]:
+    """Return the records, in which a mark that an earlier record has is replaced by one that the key makes.
 
     Only a device that copies a mark sends one twice, so it loses its own proof. It cannot prevent a publication, nor
-    take the mark of a report that was published before.
+    take the mark of a report that was published before. A record gets the same mark in each publication.
     """
-    records.sort(key=itemgetter(slice(MARK_BYTES)))  # stable
-    again = [place for place, (a, b) in enumerate(pairwise(records), 1) if a[:MARK_BYTES] == b[:MARK_BYTES]]
-    for place in again:
-        records[place] = os.urandom(MARK_BYTES) + records[place][MARK_BYTES:]
-    return sorted(records) if again else records
+    seen: set[bytes] = set()
+    different = []
+    for place, each in enumerate(records):
+        mark = each[:MARK_BYTES]
+        record = key.mark_at(place) + each[MARK_BYTES:] if mark in seen else each
+        seen.add(record[:MARK_BYTES])
+        different.append(record)
+    return different
+
+
+def _check_agreement(statement: Mapping[str, Any], mine: Sequence[Mapping[str, Any]], earlier: Sequence[Any]) -> None:
+    """Raise `PublicationError` if checkers would refuse a statement because of the earlier ones in its log."""
+    name = statement["collection"]
+    if earlier and statement["time"] < earlier[-1]["time"]:
+        raise PublicationError(
+            f"the clock says {statement['time']}, before the last publication at {earlier[-1]['time']}. Nothing was "
+            "published",
+            hint="Set the clock, or wait.",
+        )
+    for key in ("client", "measure", "limit"):
+        if mine and mine[-1][key] != statement[key]:
+            raise PublicationError(
+                f"collection {name} was published with the {key} {mine[-1][key]}, and now has {statement[key]}. Nothing "
+                "was published",
+                hint="Publish under a policy with the limit that respondents were promised: --policy NAME",
+            )
+    for key in ("accounts", "charges"):
+        if mine and mine[-1][key] > statement[key]:
+            raise PublicationError(
+                f"collection {name} was published with {mine[-1][key]} {key}, and now has {statement[key]}. Nothing was "
+                "published",
+                hint="Run: ldp-budget ledger verify",
+            )
 
 
 def charge_of(secret: bytes, charged: Charged, measure: str) -> bytes:

@@ -11,11 +11,12 @@ import binascii
 import os
 import re
 import stat
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING
 
 from .._files import create_private
-from ..errors import InvalidParameter, NotSupported, PublicationError
+from ..accounting.promises import signing_key
+from ..errors import InvalidParameter, PublicationError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +35,7 @@ class LogKey:
                 "name", "at most 200 printable ASCII characters without spaces and plus signs", name
             )
         self.name, self._seed = name, seed
-        self._key = _ed25519(seed)
+        self._key = signing_key(seed)
         self._public = _ED25519 + self._key.public_key().public_bytes_raw()
         self._id = sha256(f"{name}\n".encode() + self._public).digest()[:4]
 
@@ -50,6 +51,10 @@ class LogKey:
         """Return a signed note with this text, whose last line must end with a newline."""
         signature = base64.b64encode(self._id + self._key.sign(text.encode())).decode()
         return f"{text}\n\u2014 {self.name} {signature}\n"
+
+    def mark_at(self, place: int) -> bytes:
+        """Return the mark of a record whose own mark is that of an earlier one. Without the key, it looks random."""
+        return blake2b(place.to_bytes(8, "big"), digest_size=16, key=self._seed, person=b"copied mark").digest()
 
     def checkpoint(self, size: int, root: bytes) -> str:
         """Return the signed checkpoint of a log of so many entries."""
@@ -89,13 +94,3 @@ class LogKey:
         if key._id.hex() != key_id or data[:1] != _ED25519 or not line.startswith(_PREFIX):
             raise PublicationError(f"{file} is not a key file of a log", hint="Restore it from a backup.")
         return key
-
-
-def _ed25519(seed: bytes) -> Any:
-    try:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    except ImportError:
-        raise NotSupported(
-            "publishing needs the package cryptography", hint="Run: pip install 'ldp-budget[fast]'"
-        ) from None
-    return Ed25519PrivateKey.from_private_bytes(seed)

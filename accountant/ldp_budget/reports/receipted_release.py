@@ -1,7 +1,7 @@
 """Charged release with receipts: each report is charged and stored in the ledger, and its respondent gets a receipt.
 
-A receipt is a JSON file with the secret of the respondent's marks, her report and her costs. With it she checks a
-publication. The ledger gets the two marks, and never the secret.
+A receipt is a JSON file with the secret of the respondent's marks, her report, her costs, and the signed promise of the
+limit. With it she checks a publication. The ledger gets the two marks, and never the secret.
 
 To resume an interrupted run, run it again with the same input and the same folder. The folder then has the seed of the
 secrets and the drawn reports, so no report is drawn twice for one charge. Both are deleted when the run is complete.
@@ -77,7 +77,8 @@ def release_with_receipts(
             charged.
         InvalidParameter: an argument has the wrong type, or a user appears twice. Nothing was charged.
         UnknownName: the policy does not exist.
-        NotSupported: the mechanism has no client program.
+        PublicationError: the policy has no lifetime limit that a receipt can promise. Nothing was charged.
+        NotSupported: the mechanism has no client program, or the package cryptography is missing.
     """
     check_instance("accountant", accountant, Accountant, "an `Accountant`: receipts need a local ledger")
     given = check_released(collection, accountant, values, users)
@@ -88,7 +89,7 @@ def release_with_receipts(
     check_name("policy", policy)
     drawn_from = None if secrets is None else secrets_for_each(secrets, len(values))
     box = Inbox(accountant, collection, policy=policy)
-    accountant.policy(policy)
+    promise = accountant.books.promise(collection.name, collection.definition()["digest"], policy)
     out, folder = check_out(out), Path(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     digest = accountant.keyed_digest(input_digest(values, users, policy, True))
@@ -112,7 +113,7 @@ def release_with_receipts(
                 receipts = box.take_many(sent)
                 accepted = [place for place, receipt in enumerate(receipts) if receipt]
                 writer.write(reports[accepted])
-                _write_receipts(run, collection, accountant, start, accepted, rows, receipts)
+                _write_receipts(run, collection, accountant, promise, start, accepted, rows, receipts)
                 refused += len(rows) - len(accepted)
                 on_refused([given[start + place] for place, receipt in enumerate(receipts) if not receipt])
                 on_batch(len(rows))
@@ -125,6 +126,7 @@ def _write_receipts(
     run: _Run,
     collection: Collection,
     accountant: Accountant,
+    promise: dict[str, Any],
     start: int,
     accepted: list[int],
     rows: list[bytes],
@@ -141,6 +143,7 @@ def _write_receipts(
             "secret": run.secret(start + place).hex(),
             "report": rows[place].hex(),
             "costs": cost._asdict(),
+            "promise": promise,
         }
         run.write_receipt(start + place, json.dumps(receipt, indent=2).encode() + b"\n")
 

@@ -1,5 +1,5 @@
-// Receipts: what a respondent keeps to check a published survey. A receipt has the secret of her marks, her report and
-// her costs. The service gets two hashes of the secret, and never the secret.
+// Receipts: what a respondent keeps to check a published survey. A receipt has the secret of her marks, her report, her
+// costs and the limit that the service promised and signed. The service gets two hashes of the secret, and never the secret.
 
 import { toHex } from "../../js/src/bytes.js";
 import { newMarkSecret } from "../../js/src/marks.js";
@@ -30,7 +30,7 @@ export function receiptOf(entry) {
   if (!entry.label && entry.units !== null && costs.epsilon < LEAST_SHARE * entry.units) costs.epsilon = entry.units;
   return {
     ...{ format: "ldp-budget receipt", version: 1, collection: entry.collection, client: entry.digest },
-    ...{ secret: entry.about.secret, report: toHex(entry.report), costs },
+    ...{ secret: entry.about.secret, report: toHex(entry.report), costs, promise: entry.receipt.promise ?? null },
   };
 }
 

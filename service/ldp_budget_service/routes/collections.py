@@ -33,7 +33,7 @@ from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sen
 from ..error_codes import ServiceError
 from ..estimates import RoundsToEstimate
 from ..problems import JSON, documented, json_answer
-from ..proofs import ChargeMark, ProofAnswer, ReportMark, mark_in, marks_in, proof_of
+from ..proofs import ChargeMark, ProofAnswer, ReportMark, mark_in, marks_in, promise_of, proof_of
 from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, Whole, required
 
@@ -364,7 +364,8 @@ def take(
     the key that `GET /v1/me` returns.
 
     With both marks, which the device derives from a secret of 16 bytes, the respondent can check a publication. The
-    marks are stored in the transaction of the charge, and `units.cost` of the response has the costs for her receipt.
+    marks are stored in the transaction of the charge. `units.cost` of the response has the costs for her receipt, and
+    `promise` the signed lifetime limit.
 
     `public` attributes become public columns of the report file, and the idempotency key covers them: a retry with
     other attributes is a conflict. Send the same attributes with every report; where one is missing, the column has
@@ -382,7 +383,10 @@ def take(
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     with request.app.state.in_flight.only("user", sender.caller, sender.user, sender.key):
         receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)
-    return receipt_response(caller, receipt)
+    if marks is None:
+        return receipt_response(caller, receipt)
+    promise = promise_of(sender.accountant, sender.held.collection.name, sender.held.digest, sender.policy)
+    return receipt_response(caller, receipt, promise=promise)
 
 
 def check_digest(found: str | None, expected: str) -> None:

@@ -75,13 +75,13 @@ def _fill(page: Page, survey: PublishedSurvey, site: Path, proof: Path) -> str:
 @pytest.mark.exhaustive
 def test_page_shows_what_is_proved(page: Page, survey: PublishedSurvey) -> None:
     shown = _fill(page, survey, survey.site, survey.write_proof("user3"))
-    assert "Your charge is among them." in shown
+    assert "Your charge of ε = 1 is among them." in shown
     assert "Your report is among the 30 reports." in shown
     assert "The published program lets a report reveal at most ε = 1.0" in shown
     page.click("nav button[lang=de]")
     page.click("#check")
     page.wait_for_selector("#result ul")
-    assert "Ihre Abbuchung ist dabei." in page.inner_text("#result")
+    assert "Ihre Abbuchung von ε = 1 ist dabei." in page.inner_text("#result")
     assert "Was nicht bewiesen ist" in page.inner_text("main")
 
 
@@ -95,8 +95,8 @@ def test_page_refuses_a_changed_file(page: Page, survey: PublishedSurvey, tmp_pa
     assert "Refused" in shown
     assert "the reports are not those of the statement" in shown
     for language, reason in (
-        ("de", "Grund: nicht die der Erklärung: Berichte"),
-        ("ko", "이유: 진술의 것과 다릅니다: 보고서"),
+        ("de", "Grund: die Berichte sind nicht die der Erklärung"),
+        ("ko", "이유: 보고서가 진술의 것과 다릅니다"),
     ):
         page.click(f"nav button[lang={language}]")
         page.click("#check")

@@ -59,7 +59,10 @@ class Respondent:
         headers |= {"Report_Mark": marks.report.hex(), "Charge_Mark": marks.charge.hex()}
         sent = json.loads(_asked(self.site, "/v1/collections/commute/reports", self.token, report, **headers))
         costs = dict(zip(MEASURES, sent["units"]["cost"], strict=True))
-        self.receipt = {"client": me["digest"], "secret": secret.hex(), "report": report.hex(), "costs": costs}
+        self.receipt = {
+            **{"format": "ldp-budget receipt", "version": 1, "collection": "commute", "client": me["digest"]},
+            **{"secret": secret.hex(), "report": report.hex(), "costs": costs, "promise": sent["promise"]},
+        }
 
     def proof(self, mark: bytes) -> bytes:
         return _asked(self.site, "/v1/me/proof", self.token, Charge_Mark=mark.hex())

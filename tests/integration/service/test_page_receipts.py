@@ -99,9 +99,9 @@ def test_respondent_answers_saves_her_receipt_and_checks_her_part(site: Site, co
     context.set_offline(True)  # the checker needs no network
     shown = _check(checker, tmp_path / "site", key, receipt, proof)
     assert "signed by ask.example.org/surveys" in shown
-    assert "Your charge is among them." in shown
+    assert "Your charge of ε = 1 is among them." in shown
     assert "Your report is among the 6 reports." in shown
-    assert "Your total is at most that" in shown
+    assert "at least what your receipts say" in shown
     assert "Refused" not in shown
 
     changed = json.loads(receipt.read_text())
@@ -144,7 +144,7 @@ def test_receipt_of_an_expired_link_is_saved_from_my_budget(site: Site, context:
     Invitations(site.accountant).revoke("commute")
     page.goto(f"{site.origin}/me")
     receipt = json.loads(_saved(page, "Save my receipt", tmp_path / "receipt.json").read_text())
-    assert receipt.keys() == {"format", "version", "collection", "client", "secret", "report", "costs"}
+    assert receipt.keys() == {"format", "version", "collection", "client", "secret", "report", "costs", "promise"}
     assert receipt["costs"]["epsilon"] == 10**9
     assert receipt["client"] == site.accountant.collection("commute").client
 

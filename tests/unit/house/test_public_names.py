@@ -118,6 +118,7 @@ ldp_budget.accounting.limits
 ldp_budget.accounting.policies
 ldp_budget.accounting.policy_approval
 ldp_budget.accounting.policy_versions
+ldp_budget.accounting.promises
 ldp_budget.accounting.queries
 ldp_budget.accounting.receipts
 ldp_budget.accounting.reservations

@@ -156,13 +156,17 @@ def test_hidden_reports_are_refused(survey: PublishedSurvey, operator: Operator)
     assert _refusal(survey, operator.site) == "another number of reports than stated"
 
 
-def test_other_program_is_refused(survey: PublishedSurvey, operator: Operator) -> None:
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(2**40, "your receipt is of another survey"), (-(2**40), "the program does not keep its epsilon")],
+)
+def test_other_program_is_refused(survey: PublishedSurvey, operator: Operator, change: int, why: str) -> None:
     definition = json.loads((operator.site / "client.json").read_bytes())
-    definition["steps"][0][1][1] = str(int(definition["steps"][0][1][1]) - 2**40)
+    definition["steps"][0][1][1] = str(int(definition["steps"][0][1][1]) + change)
     del definition["digest"]
     definition["digest"] = sha256(canonical_json(definition).encode()).hexdigest()
     (operator.site / "client.json").write_text(canonical_json(definition))
-    assert _refusal(survey, operator.sign()) == "your receipt is of another survey"
+    assert _refusal(survey, operator.sign()) == why
 
 
 def test_fork_is_refused_by_a_seen_checkpoint(survey: PublishedSurvey, operator: Operator) -> None:

@@ -17,6 +17,6 @@ def test_questionnaire_is_published_and_proved_without_an_estimate(tmp_path: Pat
     key = published_questionnaire(tmp_path)
     lines = CHECKER.check(tmp_path / "site", [key], [tmp_path / "receipt"], tmp_path / "proof")
     assert "reports   3: yours is one of them" in lines
-    assert lines[-1].startswith("estimate  not checked")
+    assert lines[-1] == "estimate  none of this program is published"
     with pytest.raises(NotImplementedError, match="questionnaire"):
         checker("check_law").check((tmp_path / "site" / "client.json").read_bytes())

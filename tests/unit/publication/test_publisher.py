@@ -53,7 +53,7 @@ def _reports(survey: PublishedSurvey) -> np.ndarray:
 @pytest.mark.slow
 def test_every_respondent_can_check_her_part(survey: PublishedSurvey) -> None:
     for user in survey.names:
-        assert "charges   30, as many as reports: yours is one of them" in _check(
+        assert "charges   30, as many as reports: yours is one of them, ε = 1" in _check(
             survey, survey.site, user, survey.write_proof(user)
         )
 
@@ -80,7 +80,7 @@ def test_estimate_of_a_program_that_the_checker_does_not_know_is_none(tmp_path: 
     survey = PublishedSurvey(tmp_path, asked=10, users=10, collection=a_collection("q", "pgr", 4))
     assert survey.published.statement["estimate"] is None
     lines = _check(survey, survey.site, "user1", survey.write_proof("user1"))
-    assert lines[-1].startswith("estimate  not checked")
+    assert lines[-1] == "estimate  none of this program is published"
 
 
 @pytest.mark.slow

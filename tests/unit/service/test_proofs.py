@@ -55,6 +55,7 @@ class Device:
         )
         if answer.status_code == 200:
             self.costs = dict(zip(COSTS, answer.json()["units"]["cost"], strict=True))
+            self.promise = answer.json().get("promise")
         return answer
 
     def proof(self, **marks: str) -> Any:
@@ -63,10 +64,13 @@ class Device:
 
     def receipt(self) -> dict[str, Any]:
         return {
-            "client": self.digest,
-            "secret": self.secret.hex(),
-            "report": self.report.hex(),
-            "costs": self.costs,
+            **{"format": "ldp-budget receipt", "version": 1, "collection": "commute", "client": self.digest},
+            **{
+                "secret": self.secret.hex(),
+                "report": self.report.hex(),
+                "costs": self.costs,
+                "promise": self.promise,
+            },
         }
 
     def check(self, folder: Path, key: str) -> list[str]:

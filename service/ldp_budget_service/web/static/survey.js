@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest 2829027119c341fc68d96710d28bbbe7bce4d11842526cf63ccd9e4e8b29b50e
+// made by clients/survey/build.mjs from 34 files with the digest be41a8ef6c4ffc350fa90b1f2810094330402dafce35e29935f61243e2c1fcb8
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -3708,7 +3708,7 @@ function receiptOf(entry) {
   if (!entry.label && entry.units !== null && costs.epsilon < LEAST_SHARE * entry.units) costs.epsilon = entry.units;
   return {
     ...{ format: "ldp-budget receipt", version: 1, collection: entry.collection, client: entry.digest },
-    ...{ secret: entry.about.secret, report: toHex(entry.report), costs }
+    ...{ secret: entry.about.secret, report: toHex(entry.report), costs, promise: entry.receipt.promise ?? null }
   };
 }
 function save(name, content) {
