@@ -1,6 +1,6 @@
 /**
  * A budget of the device's own: limits per lifetime and per day (UTC), in whole units of 1e-9 of ε, charged before a
- * report is drawn. It needs no server, and tells the collector nothing.
+ * report is drawn. It counts the ε of every report, whatever its δ. It needs no server, and tells the collector nothing.
  *
  *     const budget = await DeviceBudget.open({ lifetime: "4", day: "1" });
  *     const report = await budget.randomize(client, "yes");
@@ -313,13 +313,16 @@ function today(spent, now) {
 /** @param {Date} now */
 const dateOf = (now) => now.toISOString().slice(0, 10);
 
+/** The least δ that promises nothing, in units. */
+const NO_DELTA = 10 ** UNITS;
+
 /**
- * What a report is charged, in units, rounded up.
+ * What a report is charged, in units, rounded up: its ε, or that of all reports of an answer, whatever δ is stated.
  * @param {any} guarantee of a definition
  */
 export function costOf({ epsilon, delta, answer_epsilon: together = epsilon }) {
-  if (epsilon === null || together === null || unitsOf(delta, true)) {
-    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${delta}`);
+  if (epsilon === null || together === null || unitsOf(delta, false) >= NO_DELTA) {
+    throw new TypeError(`a device charges promises of an ε, with a δ below 1; this one is ε = ${epsilon}, δ = ${delta}`);
   }
   return Math.max(unitsOf(epsilon, true), unitsOf(together, true));
 }

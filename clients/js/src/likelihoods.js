@@ -34,6 +34,7 @@ const chance = ({ size, odds }, value) => (odds === undefined ? (value < size ? 
  * @param {Vector[]} report
  */
 function toldBy({ steps, report: { parts } }, report) {
+  const text = JSON.stringify([steps, parts]);
   /** @type {Map<any, any>} */
   const named = new Map(steps);
   /** @type {Map<any, any>} */
@@ -57,7 +58,7 @@ function toldBy({ steps, report: { parts } }, report) {
     if (operator === "at" && b >= 0) tell(a, Object.assign([], { [b]: numbers[0] }));
     if (/below/.test(operator)) told.set(name, { drawn: numbers });
     // So many vectors of draws come to it. Nothing else may be made of them.
-    if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && JSON.stringify(steps).split(`"${a}"`).length === 3) {
+    if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && text.split(`"${a}"`).length === 3) {
       const ways = numbers.map((each, i) => (each === b - 1 + i ? i + 1 : +(each < b + i && numbers.indexOf(each) === i)));
       told.set(name, { numbers, likely: ways.reduce((all, each, i) => (all * each) / (b + i), 1) });
     }

@@ -341,6 +341,7 @@ export function confirmLoss(definition) {
  * @param {any} definition
  */
 function confirmSurvey({ ask, questions, guarantee }) {
+  checkGuarantee({ guarantee, memo: "" }); // no question repeats draws
   requires(guarantee.epsilon !== null && Number.isSafeInteger(ask) && ask >= 1 && ask <= questions.length, "nothing is promised");
   for (const question of questions) {
     requires(question.format === "ldp-budget client" && !question.memo, "a question of a survey that is none, or repeats draws");
@@ -367,6 +368,8 @@ function confirm(definition) {
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== undefined, "nothing is promised");
   checkForm(definition);
+  const [over, under] = fractionOf(delta);
+  requires(over < under, "a δ of 1, which promises nothing");
   requires(![...checkProgram(definition).values()].includes("mixed"), "a table of numbers and of vectors");
   checkGuarantee(definition);
   const normal = openOf(NORMAL, definition);
@@ -375,16 +378,18 @@ function confirm(definition) {
     requires(normal.k <= 40n && normalKeeps(shift, epsilon, delta), "the noise is too little for what is stated");
     return;
   }
-  fractionOf(delta); // a decimal; what holds without a δ holds with any
+  // What holds without a δ holds with any.
   checkMemo(definition);
   check(definition, oddsBelow(epsilon));
   if (!memo) return;
   requires(relation !== "any inputs", "it repeats draws, which shows when an answer changes");
   const most = oddsBelow(cap);
   seek(looks(definition, true), ({ largest }) => largest <= most);
-  if (!(Number(lifetime) > Number(cap))) return; // nothing is said of it
+  if (lifetime === undefined || lifetime === null) return; // nothing is said of it
   const [a, b] = fractionOf(lifetime);
   const [c, d] = fractionOf(cap);
+  requires(a * d >= c * b, "all answers together lose less than one of them");
+  if (a * d === c * b) return; // the same is said of one answer
   const whole = oddsBelow(lifetime);
   seek(looks(definition, true), ({ look, largest, every }) => (largest <= most && look.draws * c * b <= a * d) || (every !== undefined && every <= whole));
 }

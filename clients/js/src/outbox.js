@@ -42,8 +42,8 @@ export class Outbox {
    * @param {string} key
    * @param {Client} client
    * @param {any} answer as `client.randomize` takes it
-   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where a
-   *   promise has a δ, or no ε, which no device's budget counts
+   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where
+   *   nothing is promised, which no device's budget counts
    * @returns {Promise<Entry>}
    * @throws {import("./budget.js").OverBudget} where it does not fit the budget of the device; nothing was drawn
    * @throws {RangeError} for an answer that the collection does not have
@@ -125,7 +125,7 @@ export class Outbox {
 }
 
 /**
- * Whether the budget of a device counts such a promise: of ε alone.
+ * Whether the budget of a device counts such a promise: one of an ε, whatever its δ.
  * @param {any} guarantee of a definition
  */
-export const counts = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) === 0;
+export const counts = (guarantee) => guarantee.epsilon !== null;

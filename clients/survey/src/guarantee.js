@@ -1,6 +1,6 @@
 // The meaning of a guarantee, in sentences that are true of its kind.
 
-import { counts } from "../../js/src/outbox.js";
+import { costOf, epsilonOf } from "../../js/src/budget.js";
 import { say, up } from "./texts.js";
 
 /** The page shows no e^ε above this ε: the number is too large to be useful. */
@@ -10,13 +10,14 @@ const MOST_EPSILON = 15;
  * e^ε, rounded up.
  * @param {string} epsilon
  */
-export const times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -50));
+export const times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -46));
 
 /** True if there is a guarantee at all. @param {any} guarantee of a definition */
 export const promises = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) < 1;
 
 /**
- * The meaning of the guarantee of a report.
+ * The meaning of the guarantee of a report. The page shows it after `confirmOnce` has computed each of its figures from the
+ * program: figures on repeated answers are refused of a program that draws each time.
  *
  * - *ε alone*: by Bayes P[x | report] = P[report | x]·P[x]/P[report], and P[report] >= e^-ε·P[report | x]. So a reader is
  *   at most e^ε times as sure of any answer as before, for any prior.
@@ -61,5 +62,14 @@ export function price(guarantee) {
   return Number(delta) > 0 ? `ε = ${up(epsilon)}, δ = ${up(delta)}` : `ε = ${up(epsilon)}`;
 }
 
-/** The charge to a device, as decimal text; undefined if no device counts it. @param {any} guarantee */
-export const priceHere = (guarantee) => (counts(guarantee) ? String(guarantee.answer_epsilon ?? guarantee.epsilon) : undefined);
+/** The charge to a device, as decimal text; undefined if nothing is promised. @param {any} guarantee */
+export const priceHere = (guarantee) => (promises(guarantee) ? epsilonOf(costOf(guarantee)) : undefined);
+
+/**
+ * The ε that a service charges for a report: what it says, and no less than what the page confirmed.
+ * @param {any} guarantee
+ * @param {any} [quote] of the service
+ * @returns {number | null}
+ */
+export const priceThere = (guarantee, quote) =>
+  promises(guarantee) && typeof quote?.cost.epsilon === "number" ? Math.max(quote.cost.epsilon, Number(guarantee.epsilon)) : null;

@@ -1,6 +1,7 @@
 // Requests to the service. They go to this host only, under the invitation.
 
 import { fromHex, toHex } from "../../js/src/bytes.js";
+import { parseDefinition } from "../../js/src/definition.js";
 import { marksOf } from "../../js/src/marks.js";
 
 /** @typedef {import("../../js/src/outbox.js").Entry} Entry */
@@ -43,21 +44,27 @@ async function codeOf(response) {
 /**
  * @param {string} path
  * @param {string} [token]
+ * @param {(text: string) => any} [parse] of the body
  * @returns {Promise<any>}
  * @throws {Problem}
  */
-async function read(path, token) {
+async function read(path, token, parse = JSON.parse) {
   const response = await request(path, { token }).catch(() => {
     throw new Problem("network");
   });
   if (!response.ok) throw await codeOf(response);
-  return response.json().catch(() => {
+  const text = await response.text().catch(() => {
     throw new Problem("network");
   });
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new Problem(error instanceof SyntaxError ? "network" : "changed", { error });
+  }
 }
 
-/** The public definition. @param {string} collection */
-export const definitionOf = (collection) => read(`/v1/collections/${encodeURIComponent(collection)}`);
+/** The public definition. @param {string} collection @returns {Promise<any>} */
+export const definitionOf = (collection) => read(`/v1/collections/${encodeURIComponent(collection)}`, undefined, parseDefinition);
 
 /** The service's data about the person of a token. @param {string} token */
 export const meAt = (token) => read("/v1/me", token);

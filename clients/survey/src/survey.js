@@ -7,7 +7,7 @@ import { Unconfirmed, confirmOnce } from "../../js/src/loss.js";
 import { FORMAT, Questionnaire } from "../../js/src/questionnaire.js";
 import { deviceBars, figures, limitBar, refusedBy } from "./budgets.js";
 import { announce, contactShown, el, facts, mark, section, show } from "./elements.js";
-import { meaning, price, priceHere, promises } from "./guarantee.js";
+import { meaning, price, priceHere, priceThere, promises } from "./guarantee.js";
 import { drawnSecret, partShown, receiptOf } from "./receipts.js";
 import { taken } from "./links.js";
 import { Question, wordsOf } from "./questions.js";
@@ -201,7 +201,7 @@ export class Survey {
   cost(me, balance, here) {
     const { guarantee } = this.definition;
     const asked = here !== undefined;
-    const cost = asked && !this.client?.memoises ? me?.quote.cost.epsilon : null;
+    const cost = asked && !this.client?.memoises ? priceThere(guarantee, me?.quote) : null;
     const limits = me?.limits ?? [];
     const bars = [...limits.map((/** @type {any} */ limit) => limitBar(limit, cost, true)), ...(balance ? deviceBars(balance, here, true) : [])];
     const rows = balance ? figures(limits, balance, cost, here) : [];
@@ -209,7 +209,7 @@ export class Survey {
       el("div", { class: "meaning" }, meaning(guarantee, this.survey && this.definition.ask > 1).map((sentence) => el("p", {}, sentence))),
       bars.length ? el("div", { class: "budgets" }, el("h3", {}, asked ? say("cost.budget") : say("cost.balance")), bars) : null,
       me && cost === null && asked ? el("p", { class: "hint" }, say("cost.repeated")) : null,
-      me && !priceHere(guarantee) && promises(guarantee) ? el("p", { class: "hint" }, say("cost.uncounted")) : null,
+      promises(guarantee) && Number(guarantee.delta) > 0 ? el("p", { class: "hint" }, say("cost.delta")) : null,
       balance && this.device.budget.fresh ? el("p", { class: "hint" }, say("cost.fresh")) : null,
       el("details", { class: "figures" },
         el("summary", {}, say("cost.figures")),
@@ -226,8 +226,8 @@ export class Survey {
         el("ol", {}, ["draw", "keep", "send", "seen"].map((step) => el("li", {}, say(`how.${step}`)))),
         facts([
           [say("how.mechanism"), mechanism],
-          [say("how.epsilon"), String(guarantee.epsilon)],
-          [say("how.delta"), String(guarantee.delta)],
+          // What is not promised is not confirmed either.
+          ...(promises(guarantee) ? [row("how.epsilon", guarantee.epsilon), row("how.delta", guarantee.delta)] : []),
           [say("how.digest"), el("code", { class: "digest" }, digest)],
         ]),
         el("p", { class: "hint" }, say("how.compare"))),
@@ -268,7 +268,7 @@ export class Survey {
     const { guarantee } = this.definition;
     const { title, question } = this.words;
     const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
-    const entry = await this.device.outbox.draw(key, /** @type {Client | Questionnaire} */ (this.client), answer, { about, uncounted: true });
+    const entry = await this.device.outbox.draw(key, /** @type {Client | Questionnaire} */ (this.client), answer, { about });
     this.changed(entry, undefined, true);
     await this.device.delivery.now();
   }
@@ -353,7 +353,7 @@ export class Survey {
     const saved = () => {
       const file = {
         ...{ format: "ldp-budget receipt", version: 1, collection: definition.name, title: this.words.title, question: this.words.question },
-        ...{ definition: definition.digest, guarantee: definition.guarantee, drawn_at: entry.at, key: entry.key },
+        ...{ definition: definition.digest, guarantee: { ...definition.guarantee, words: undefined }, drawn_at: entry.at, key: entry.key },
         ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt },
         ...receiptOf(entry),
       };
@@ -391,6 +391,9 @@ export class Survey {
     show(children, { focus });
   }
 }
+
+/** A row of a list of facts. @type {(key: string, value: any) => [string, any]} */
+const row = (key, value) => [say(key), value];
 
 /**
  * True if a budget of the device has not enough left.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from client_cases import CASES
 from javascript import PACKAGE, answered, evaluated
 from ldp_budget import Collection
@@ -127,10 +129,24 @@ def test_budget_with_program_without_noise_charges_nothing() -> None:
 
 
 UNREADABLE: list[dict[str, Any]] = [
-    *({"delta": delta} for delta in (None, "", " ", [], "-0", "1e-300", 0, False, ...)),
+    *({"delta": delta} for delta in (None, "", " ", [], "-0", "1", "2", 0, False, ...)),
     *({"epsilon": epsilon} for epsilon in (None, "", [], "0x1", " 1", True, {}, ...)),
     *({"answer_epsilon": epsilon} for epsilon in (None, "", "nan", "-1")),
 ]
+
+
+@pytest.mark.parametrize("delta", ["1e-300", "1e-30", "1e-06", "0.5"])
+def test_budget_counts_a_report_whatever_delta_is_stated(delta: str) -> None:
+    script = """
+        const budget = await open({ lifetime: "1.5" });
+        const said = [];
+        for (const answer of [3, 4]) said.push(await asks(budget, collections[0], answer));
+        console.log(JSON.stringify([said, await spent(budget)]));
+    """
+    said, spent = played(script, definition("every bucket", delta=delta))
+    assert said[0] == 1
+    assert str(said[1]).startswith("OverBudget: over the budget of this device")
+    assert spent == "1"
 
 
 def test_guarantee_malformed_is_not_charged_and_nothing_is_drawn() -> None:

@@ -265,7 +265,9 @@ def test_programs_refused_are_the_same_in_both_languages() -> None:
     "guarantee",
     [
         {"epsilon": None, "delta": "0.0"},
-        {"epsilon": "1.0", "delta": "1e-06"},
+        {"epsilon": "1.0", "delta": "1"},
+        {"epsilon": "1.0", "delta": "1e300"},
+        {"epsilon": "1.0", "delta": "a"},
         {"epsilon": "1.0"},
         {"epsilon": "inf", "delta": "0.0"},
         {"epsilon": "nan", "delta": "0.0"},
@@ -275,7 +277,7 @@ def test_programs_refused_are_the_same_in_both_languages() -> None:
         {"epsilon": "1.0", "answer_epsilon": "inf", "delta": "0.0"},
     ],
 )
-def test_device_charges_guarantees_of_epsilon_only(guarantee: dict[str, Any]) -> None:
+def test_device_refuses_guarantees_that_promise_nothing(guarantee: dict[str, Any]) -> None:
     source = f"""
         const {{ costOf }} = await import({json.dumps((PACKAGE / "src" / "budget.js").as_uri())});
         let said = "";
@@ -284,7 +286,19 @@ def test_device_charges_guarantees_of_epsilon_only(guarantee: dict[str, Any]) ->
     """
     said = evaluated(source)
     assert isinstance(said, str)
-    assert "must be" in said or "a device charges promises of ε alone" in said
+    assert "must be" in said or "a device charges promises of an ε" in said
+
+
+@pytest.mark.parametrize("delta", ["0", "0.0", "1e-300", "1e-30", "1e-06", "0.5", "0.999999999999"])
+def test_device_charges_epsilon_whatever_delta_is_stated(delta: str) -> None:
+    """A δ of 1e-30 made a device count nothing."""
+    source = f"""
+        const {{ costOf }} = await import({json.dumps((PACKAGE / "src" / "budget.js").as_uri())});
+        const {{ counts }} = await import({json.dumps((PACKAGE / "src" / "outbox.js").as_uri())});
+        const guarantee = {json.dumps({"epsilon": "1.5", "delta": delta})};
+        console.log(JSON.stringify([costOf(guarantee), counts(guarantee)]));
+    """
+    assert evaluated(source) == [1_500_000_000, True]
 
 
 # -- answers -------------------------------------------------------------------------------------------------------

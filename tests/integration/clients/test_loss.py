@@ -95,6 +95,43 @@ def test_loss_of_all_reports_of_an_answer_stated_too_low_is_refused() -> None:
     assert CONFIRMED not in judged(lower)
 
 
+FRESH = sorted(name for name in CASES if not definition(name)["memo"])
+
+
+def test_loss_of_figures_on_repeated_answers_of_a_program_that_draws_each_time_is_refused() -> None:
+    """Such figures were shown unconfirmed: however often the same answer is given, 1.02 times."""
+    figures: list[dict[str, Any]] = [
+        *(
+            {"answer_epsilon": "0.02"},
+            {"lifetime_epsilon": "0.02"},
+            {"answer_epsilon": "100", "lifetime_epsilon": "1000"},
+        ),
+        *({"answer_epsilon": None}, {"lifetime_epsilon": None}, {"epsilon_of_all": "0.02"}),
+    ]
+    asked = [definition(name, **each) for name in FRESH for each in figures]
+    assert CONFIRMED not in judged(asked)
+
+
+def test_loss_of_all_answers_stated_below_that_of_one_is_refused() -> None:
+    asked = [definition(name, lifetime_epsilon="0.01") for name in CASES if definition(name)["memo"]]
+    assert asked
+    assert CONFIRMED not in judged(asked)
+
+
+def test_loss_with_a_delta_of_one_is_refused() -> None:
+    asked = [definition(name, delta=delta) for name in CASES for delta in ("1", "1.0", "2", "1e3", None, "x", "")]
+    assert CONFIRMED not in judged(asked)
+
+
+def test_loss_of_a_survey_with_figures_on_repeated_answers_is_refused() -> None:
+    rows = json.loads((VECTORS / "questionnaires.json").read_text())
+    surveys = [row["definition"] for row in (rows if isinstance(rows, list) else rows["questionnaires"])]
+    assert judged(surveys) == [CONFIRMED] * len(surveys)
+    for figure in ("answer_epsilon", "lifetime_epsilon"):
+        changed = [{**each, "guarantee": {**each["guarantee"], figure: "0.02"}} for each in surveys]
+        assert CONFIRMED not in judged(changed)
+
+
 def in_clear(made: dict[str, Any]) -> dict[str, Any]:
     """A definition in which the answer is a second part of the report."""
     report = made["report"]

@@ -196,7 +196,7 @@ def test_page_shows_question_cost_and_meaning(site: Site, device: Any) -> None:
             [
                 "Your report can make one of them, compared with the other, at most 2.72 times as likely as before",
                 "a probability of at most 0.000001: then the report may reveal your answer",
-                "does not count this report",
+                "counts the ε of this report, and not its δ",
             ],
         ),
     ],
@@ -595,6 +595,60 @@ def test_page_with_program_that_gives_away_more_sends_nothing(
     assert page.locator(SEND).count() == 0
     assert "ε = 1" not in page.inner_text("main")
     assert entries(page)["spent"] == 0
+
+
+def with_answer_epsilon(made: dict[str, Any]) -> None:
+    made["guarantee"]["answer_epsilon"] = "0.02"
+
+
+def with_lifetime_epsilon(made: dict[str, Any]) -> None:
+    made["guarantee"].update(answer_epsilon="1.0", lifetime_epsilon="1.02")
+
+
+def shown_with(site: Site, device: Any, name: str, change: Callable[[dict[str, Any]], None]) -> Any:
+    """The page of a changed definition that the service vouches for."""
+    made = site.accountant.collection("commute").definition()
+    change(made)
+    made["digest"] = digest_of(made)
+    page = device()
+    page.route(re.compile(r"/v1/collections/commute$"), lambda route: route.fulfill(json=made))
+    page.route(
+        re.compile(r"/v1/me$"),
+        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+    )
+    return opened(page, site.link(name, agreed=False))
+
+
+@pytest.mark.parametrize("figure", [with_answer_epsilon, with_lifetime_epsilon], ids=lambda each: each.__name__)
+def test_page_shows_no_figure_of_repeated_answers_of_a_program_that_draws_each_time(
+    site: Site, device: Any, figure: Callable[[dict[str, Any]], None]
+) -> None:
+    """The page said: however often you give the same answer, at most 1.02 times as sure."""
+    page = shown_with(site, device, f"fresh {figure.__name__}", figure)
+    assert page.locator("h1[data-problem=unconfirmed]").count() == 1
+    assert page.locator(SEND).count() == 0
+    assert "1.02 times" not in page.inner_text("main")
+
+
+@pytest.mark.parametrize("change", [{"epsilon": None}, {"delta": "1"}, {"delta": "1e3"}], ids=str)
+def test_page_shows_no_figure_of_a_survey_that_promises_nothing(
+    site: Site, device: Any, change: dict[str, Any]
+) -> None:
+    page = shown_with(site, device, f"nothing {change}", lambda made: made["guarantee"].update(change))
+    page.get_by_text("How it works").click()
+    page.get_by_text("In figures").click()
+    assert page.locator(SEND).count() == 0
+    assert "guarantees nothing" in page.inner_text("main")
+    for text in ("ε = 1", "ε of one report", "δ of one report", "2.72"):
+        assert text not in page.inner_text("main")
+
+
+def test_page_counts_a_report_with_a_tiny_delta_on_the_device(site: Site, device: Any) -> None:
+    """A δ of 1e-30 made the device count nothing."""
+    page = shown_with(site, device, "tiny delta", lambda made: made["guarantee"].update(delta="1e-30"))
+    assert "counts the ε of this report, and not its δ" in page.inner_text("main")
+    page.get_by_text("In figures").click()
+    assert "0 of ε = 16 used; 1 after this report" in page.inner_text("details.figures")
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest be41a8ef6c4ffc350fa90b1f2810094330402dafce35e29935f61243e2c1fcb8
+// made by clients/survey/build.mjs from 34 files with the digest da3fbf68f05f5f715c4034c5affeb333f38997d5cd56890374bb740da7ad05c3
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -145,7 +145,7 @@ var SIGMA = Array.from(
   "0123456789abcdefea489fd61c02b753b8c052fdae3671947931dcbe265a40f8905724afe1bc683d2c6a0b834d75fe19c51fed4a0763928bdb7ec13950f4862a6fe9b308c2d714a5a2847615fb9e3cd0",
   (digit) => 2 * parseInt(digit, 16)
 );
-var PLACES = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row) => 8 * row + 2 * (i + row * (i >> 2) & 3)));
+var PLACES = Array.from({ length: 8 }, (_, i) => [0, 1, 2, 3].map((row2) => 8 * row2 + 2 * (i + row2 * (i >> 2) & 3)));
 var NO_KEY = new Uint8Array(0);
 function blakeRound(v, m, round) {
   for (let i = 0; i < 16; i++) {
@@ -212,6 +212,12 @@ function checkDigest(definition, expected) {
   for (const digest of [definition.digest, expected ?? found]) {
     if (digest !== found) throw new TypeError(`the definition has the digest ${found}, and not the agreed ${digest}`);
   }
+}
+function parseDefinition(text) {
+  const found = JSON.parse(text);
+  const again = text.replace(/"(?:[^"\\]|\\.)*"|\s+/g, (token) => token[0] === '"' ? JSON.stringify(JSON.parse(token)) : "");
+  if (again !== JSON.stringify(found)) throw new TypeError("the definition repeats a key, or has a number that is not whole");
+  return found;
 }
 
 // clients/js/src/normal.js
@@ -540,23 +546,23 @@ var Draws = class {
    * @param {number} size
    */
   distinct(population, size) {
-    const row = this.belows(population, size).sort(ascending);
+    const row2 = this.belows(population, size).sort(ascending);
     for (; ; ) {
-      const repeated = row.flatMap((number, i) => i && number === row[i - 1] ? [i] : []);
-      if (!repeated.length) return row;
+      const repeated = row2.flatMap((number, i) => i && number === row2[i - 1] ? [i] : []);
+      if (!repeated.length) return row2;
       const drawn2 = this.belows(population, repeated.length);
-      repeated.forEach((place2, i) => row[place2] = drawn2[i]);
-      row.sort(ascending);
+      repeated.forEach((place2, i) => row2[place2] = drawn2[i]);
+      row2.sort(ascending);
     }
   }
   /** @param {Vector} vector */
   shuffle(vector) {
-    const row = [...vector];
-    for (let last = row.length - 1; last > 0; last--) {
+    const row2 = [...vector];
+    for (let last = row2.length - 1; last > 0; last--) {
       const chosen = Number(this.below(last + 1));
-      [row[chosen], row[last]] = [row[last], row[chosen]];
+      [row2[chosen], row2[last]] = [row2[last], row2[chosen]];
     }
-    return row;
+    return row2;
   }
   /** @param {Whole} t */
   geometric(t) {
@@ -621,12 +627,12 @@ var COMPUTING = `
   parity:natural:each list:...:vector at:vector,number:number put:vector,number,number:vector sort:vector:vector
   first:flags:number rank:vector,number:number onehot:number,size:vector join:flags:number floyd:vector,number:vector`;
 var FORMS = new Map(
-  `${DRAWING} ${KEPT} ${COMPUTING}`.trim().split(/\s+/).map((row) => {
-    const [name, takes, gives] = row.split(":");
+  `${DRAWING} ${KEPT} ${COMPUTING}`.trim().split(/\s+/).map((row2) => {
+    const [name, takes, gives] = row2.split(":");
     return [name, { takes: takes.split(","), gives }];
   })
 );
-var namesOf = (table2) => new Set(table2.trim().split(/\s+/).map((row) => row.split(":")[0]));
+var namesOf = (table2) => new Set(table2.trim().split(/\s+/).map((row2) => row2.split(":")[0]));
 var DRAWS = namesOf(DRAWING);
 var MEMOS = namesOf(KEPT);
 var EACH2 = new Set("each divisor shift natural choice".split(" "));
@@ -687,7 +693,7 @@ function kindOfTable(table2) {
   needs(table2.length <= MOST, "a table that is too long");
   table2.flat().forEach(literal);
   if (!rows.length) return "vector";
-  return rows.length === table2.length && rows.every((row) => row.length === rows[0].length) ? "rows" : "mixed";
+  return rows.length === table2.length && rows.every((row2) => row2.length === rows[0].length) ? "rows" : "mixed";
 }
 function checkInput(input, names) {
   needs(isObject(input), "no input");
@@ -776,6 +782,7 @@ var lift = (operate) => (...given) => {
 };
 var chance = ({ size, odds }, value) => odds === void 0 ? value < size ? 1 / size : 0 : value ? odds : 1 - odds;
 function toldBy({ steps, report: { parts: parts2 } }, report) {
+  const text = JSON.stringify([steps, parts2]);
   const named = new Map(steps);
   const told = /* @__PURE__ */ new Map();
   const isBit = (expression) => {
@@ -793,7 +800,7 @@ function toldBy({ steps, report: { parts: parts2 } }, report) {
     if (operator === "add" && a[0] === "mul" && a[1] > 1 && (isBit(b) || isRest(b, a[1]))) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
     if (operator === "at" && b >= 0) tell(a, Object.assign([], { [b]: numbers[0] }));
     if (/below/.test(operator)) told.set(name, { drawn: numbers });
-    if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && JSON.stringify(steps).split(`"${a}"`).length === 3) {
+    if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && text.split(`"${a}"`).length === 3) {
       const ways = numbers.map((each, i) => each === b - 1 + i ? i + 1 : +(each < b + i && numbers.indexOf(each) === i));
       told.set(name, { numbers, likely: ways.reduce((all, each, i) => all * each / (b + i), 1) });
     }
@@ -1221,7 +1228,7 @@ function toEven(x) {
 }
 function tabled(table2) {
   if (!Array.isArray(table2)) return falling(table2);
-  return table2.map((row) => Array.isArray(row) ? row.map(literal) : literal(row));
+  return table2.map((row2) => Array.isArray(row2) ? row2.map(literal) : literal(row2));
 }
 function falling({ first, ratio, digits, floor: floor2, count }) {
   const least = BigInt(floor2);
@@ -1749,8 +1756,8 @@ var Look = class {
   /** @param {any} vector @param {any} number */
   rank(vector, number) {
     const rows = vector instanceof Row ? vector.rows : [vector];
-    requires(rows.every((row) => Array.isArray(row) && row.every((each, i) => isNumber(each) && (!i || row[i - 1] <= each))), "a rank among numbers that are not known");
-    const ends = [0n, BigInt(Math.max(...rows.map((row) => row.length)))];
+    requires(rows.every((row2) => Array.isArray(row2) && row2.every((each, i) => isNumber(each) && (!i || row2[i - 1] <= each))), "a rank among numbers that are not known");
+    const ends = [0n, BigInt(Math.max(...rows.map((row2) => row2.length)))];
     const parts2 = partsOf([vector instanceof Row ? vector : [], number]);
     if (parts2.some((each) => each instanceof Mixed)) return mixed(ends, parts2, () => (
       /** @type {any} */
@@ -2326,6 +2333,7 @@ function confirmLoss(definition) {
   }
 }
 function confirmSurvey({ ask, questions, guarantee }) {
+  checkGuarantee({ guarantee, memo: "" });
   requires(guarantee.epsilon !== null && Number.isSafeInteger(ask) && ask >= 1 && ask <= questions.length, "nothing is promised");
   for (const question of questions) {
     requires(question.format === "ldp-budget client" && !question.memo, "a question of a survey that is none, or repeats draws");
@@ -2346,6 +2354,8 @@ function confirm(definition) {
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== void 0, "nothing is promised");
   checkForm(definition);
+  const [over, under] = fractionOf(delta);
+  requires(over < under, "a δ of 1, which promises nothing");
   requires(![...checkProgram(definition).values()].includes("mixed"), "a table of numbers and of vectors");
   checkGuarantee(definition);
   const normal2 = openOf(NORMAL, definition);
@@ -2357,16 +2367,17 @@ function confirm(definition) {
     requires(normal2.k <= 40n && normalKeeps(shift, epsilon, delta), "the noise is too little for what is stated");
     return;
   }
-  fractionOf(delta);
   checkMemo(definition);
   check(definition, oddsBelow(epsilon));
   if (!memo) return;
   requires(relation !== "any inputs", "it repeats draws, which shows when an answer changes");
   const most = oddsBelow(cap);
   seek(looks(definition, true), ({ largest }) => largest <= most);
-  if (!(Number(lifetime) > Number(cap))) return;
+  if (lifetime === void 0 || lifetime === null) return;
   const [a, b] = fractionOf(lifetime);
   const [c, d] = fractionOf(cap);
+  requires(a * d >= c * b, "all answers together lose less than one of them");
+  if (a * d === c * b) return;
   const whole = oddsBelow(lifetime);
   seek(looks(definition, true), ({ look, largest, every }) => largest <= most && look.draws * c * b <= a * d || every !== void 0 && every <= whole);
 }
@@ -2596,9 +2607,10 @@ function today(spent, now2) {
   return date2 > spent.date ? { ...spent, day: 0, date: date2 } : spent;
 }
 var dateOf = (now2) => now2.toISOString().slice(0, 10);
+var NO_DELTA = 10 ** UNITS;
 function costOf({ epsilon, delta, answer_epsilon: together2 = epsilon }) {
-  if (epsilon === null || together2 === null || unitsOf(delta, true)) {
-    throw new TypeError(`a device charges promises of ε alone; this one is ε = ${epsilon}, δ = ${delta}`);
+  if (epsilon === null || together2 === null || unitsOf(delta, false) >= NO_DELTA) {
+    throw new TypeError(`a device charges promises of an ε, with a δ below 1; this one is ε = ${epsilon}, δ = ${delta}`);
   }
   return Math.max(unitsOf(epsilon, true), unitsOf(together2, true));
 }
@@ -2642,8 +2654,8 @@ var Outbox = class {
    * @param {string} key
    * @param {Client} client
    * @param {any} answer as `client.randomize` takes it
-   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where a
-   *   promise has a δ, or no ε, which no device's budget counts
+   * @param {{ about?: any, uncounted?: boolean }} [options] `about` is kept with it; `uncounted`: draw also where
+   *   nothing is promised, which no device's budget counts
    * @returns {Promise<Entry>}
    * @throws {import("./budget.js").OverBudget} where it does not fit the budget of the device; nothing was drawn
    * @throws {RangeError} for an answer that the collection does not have
@@ -2718,7 +2730,7 @@ var Outbox = class {
     return all.sort((a, b) => a.at < b.at ? -1 : 1);
   }
 };
-var counts = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) === 0;
+var counts = (guarantee) => guarantee.epsilon !== null;
 
 // clients/survey/src/service.js
 var PATIENCE_MS = 2e4;
@@ -2747,16 +2759,21 @@ async function codeOf(response) {
   const body = await response.json().catch(() => ({}));
   return new Problem(String(body.type ?? "").split("/").pop() || `status-${response.status}`, body);
 }
-async function read(path, token) {
+async function read(path, token, parse = JSON.parse) {
   const response = await request(path, { token }).catch(() => {
     throw new Problem("network");
   });
   if (!response.ok) throw await codeOf(response);
-  return response.json().catch(() => {
+  const text = await response.text().catch(() => {
     throw new Problem("network");
   });
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new Problem(error instanceof SyntaxError ? "network" : "changed", { error });
+  }
 }
-var definitionOf = (collection2) => read(`/v1/collections/${encodeURIComponent(collection2)}`);
+var definitionOf = (collection2) => read(`/v1/collections/${encodeURIComponent(collection2)}`, void 0, parseDefinition);
 var meAt = (token) => read("/v1/me", token);
 function markHeaders(entry) {
   if (!entry.about.secret) return {};
@@ -3033,7 +3050,7 @@ var survey_de_default = {
   "cost.unbounded": "unbegrenzt",
   "cost.notcounted": "nicht gezählt",
   "cost.repeated": "Wenn Sie dieselbe Antwort noch einmal geben, wiederholt diese Umfrage die frühere Ziehung. Ihr Gerät rechnet jede Antwort einmal und ganz an. Der Dienst rechnet jeden Bericht an, aber weniger, wenn der Bericht eine Ziehung wiederholt.",
-  "cost.uncounted": "Das eigene Budget dieses Geräts zählt nur Zusagen ohne δ. Diesen Bericht zählt es darum nicht.",
+  "cost.delta": "Das eigene Budget dieses Geräts zählt das ε dieses Berichts, nicht sein δ.",
   "cost.fresh": "Auf diesem Gerät ist kein früherer Bericht verzeichnet. Sein eigenes Budget zählt ab null.",
   "meaning.none": "Diese Umfrage sagt nicht zu, wie wenig ein Bericht verrät. Darum sendet diese Seite keinen Bericht.",
   "meaning.pure": "Was Sie auch antworten: Wer Ihren Bericht sieht, kann sich Ihrer Antwort höchstens {times}-mal so sicher sein wie vorher.",
@@ -3218,7 +3235,7 @@ var survey_en_default = {
   "cost.unbounded": "unlimited",
   "cost.notcounted": "not counted",
   "cost.repeated": "If you give the same answer again, this survey repeats the earlier draw. Your device charges each answer once, in full. The service charges every report, but less for a report that repeats a draw.",
-  "cost.uncounted": "This device’s own budget counts only guarantees without δ, so it does not count this report.",
+  "cost.delta": "This device’s own budget counts the ε of this report, and not its δ.",
   "cost.fresh": "This device has no record of earlier reports. Its own budget counts from zero.",
   "meaning.none": "This survey guarantees nothing about what a report reveals, so this page sends no report.",
   "meaning.pure": "No matter what you answer: a person who sees your report can be at most {times} times as sure of your answer as before.",
@@ -3403,7 +3420,7 @@ var survey_ko_default = {
   "cost.unbounded": "한도 없음",
   "cost.notcounted": "계산되지 않음",
   "cost.repeated": "같은 답을 다시 하면 이 설문은 앞서 뽑은 결과를 되풀이합니다. 이 기기는 답마다 전체 비용을 한 번만 매깁니다. 서비스는 보고서마다 비용을 매기지만, 앞서 뽑은 결과를 되풀이하는 보고서에는 더 적게 매깁니다.",
-  "cost.uncounted": "이 기기 자체 예산은 δ가 없는 보장만 세므로 이 보고서는 세지 않습니다.",
+  "cost.delta": "이 기기 자체 예산은 이 보고서의 ε만 세고 δ는 세지 않습니다.",
   "cost.fresh": "이 기기에는 이전 보고서의 기록이 없습니다. 기기 자체 예산은 0부터 셉니다.",
   "meaning.none": "이 설문은 보고서가 무엇을 드러낼지 아무것도 보장하지 않으므로 이 페이지는 보고서를 보내지 않습니다.",
   "meaning.pure": "무엇을 답하든, 보고서를 본 사람이 당신의 답을 확신하는 정도는 보기 전의 {times}배를 넘을 수 없습니다.",
@@ -3672,7 +3689,7 @@ function refusedBy(limit) {
 
 // clients/survey/src/guarantee.js
 var MOST_EPSILON = 15;
-var times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -50));
+var times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -46));
 var promises = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) < 1;
 function meaning(guarantee, several = false) {
   if (!promises(guarantee)) return [say("meaning.none")];
@@ -3694,7 +3711,8 @@ function price(guarantee) {
   const { epsilon, delta } = guarantee;
   return Number(delta) > 0 ? `ε = ${up(epsilon)}, δ = ${up(delta)}` : `ε = ${up(epsilon)}`;
 }
-var priceHere = (guarantee) => counts(guarantee) ? String(guarantee.answer_epsilon ?? guarantee.epsilon) : void 0;
+var priceHere = (guarantee) => promises(guarantee) ? epsilonOf(costOf(guarantee)) : void 0;
+var priceThere = (guarantee, quote) => promises(guarantee) && typeof quote?.cost.epsilon === "number" ? Math.max(quote.cost.epsilon, Number(guarantee.epsilon)) : null;
 
 // clients/survey/src/receipts.js
 var CHECKER = "/check";
@@ -3859,9 +3877,9 @@ function charged2(charges) {
   return table("mine.charges", ["mine.when", "mine.what", "mine.charged", "mine.state"], rows);
 }
 function table(title, columns, rows) {
-  for (const row of rows) {
-    row.setAttribute("role", "row");
-    [...row.cells].forEach((cell, at2) => {
+  for (const row2 of rows) {
+    row2.setAttribute("role", "row");
+    [...row2.cells].forEach((cell, at2) => {
       cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
       cell.dataset.label = say(columns[at2]);
     });
@@ -4385,7 +4403,7 @@ var Survey = class {
   cost(me, balance, here) {
     const { guarantee } = this.definition;
     const asked = here !== void 0;
-    const cost = asked && !this.client?.memoises ? me?.quote.cost.epsilon : null;
+    const cost = asked && !this.client?.memoises ? priceThere(guarantee, me?.quote) : null;
     const limits = me?.limits ?? [];
     const bars = [...limits.map((limit) => limitBar(limit, cost, true)), ...balance ? deviceBars(balance, here, true) : []];
     const rows = balance ? figures(limits, balance, cost, here) : [];
@@ -4395,7 +4413,7 @@ var Survey = class {
       el("div", { class: "meaning" }, meaning(guarantee, this.survey && this.definition.ask > 1).map((sentence) => el("p", {}, sentence))),
       bars.length ? el("div", { class: "budgets" }, el("h3", {}, asked ? say("cost.budget") : say("cost.balance")), bars) : null,
       me && cost === null && asked ? el("p", { class: "hint" }, say("cost.repeated")) : null,
-      me && !priceHere(guarantee) && promises(guarantee) ? el("p", { class: "hint" }, say("cost.uncounted")) : null,
+      promises(guarantee) && Number(guarantee.delta) > 0 ? el("p", { class: "hint" }, say("cost.delta")) : null,
       balance && this.device.budget.fresh ? el("p", { class: "hint" }, say("cost.fresh")) : null,
       el(
         "details",
@@ -4417,8 +4435,8 @@ var Survey = class {
         el("ol", {}, ["draw", "keep", "send", "seen"].map((step) => el("li", {}, say(`how.${step}`)))),
         facts([
           [say("how.mechanism"), mechanism],
-          [say("how.epsilon"), String(guarantee.epsilon)],
-          [say("how.delta"), String(guarantee.delta)],
+          // What is not promised is not confirmed either.
+          ...promises(guarantee) ? [row("how.epsilon", guarantee.epsilon), row("how.delta", guarantee.delta)] : [],
           [say("how.digest"), el("code", { class: "digest" }, digest)]
         ]),
         el("p", { class: "hint" }, say("how.compare"))
@@ -4466,7 +4484,7 @@ var Survey = class {
       /** @type {Client | Questionnaire} */
       this.client,
       answer,
-      { about, uncounted: true }
+      { about }
     );
     this.changed(entry, void 0, true);
     await this.device.delivery.now();
@@ -4548,7 +4566,7 @@ var Survey = class {
     const saved = () => {
       const file = {
         ...{ format: "ldp-budget receipt", version: 1, collection: definition.name, title: this.words.title, question: this.words.question },
-        ...{ definition: definition.digest, guarantee: definition.guarantee, drawn_at: entry.at, key: entry.key },
+        ...{ definition: definition.digest, guarantee: { ...definition.guarantee, words: void 0 }, drawn_at: entry.at, key: entry.key },
         ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt },
         ...receiptOf(entry)
       };
@@ -4583,6 +4601,7 @@ var Survey = class {
     show(children, { focus });
   }
 };
+var row = (key, value) => [say(key), value];
 var lacks = (line, cost) => line !== void 0 && unitsOf(line.left, false) < unitsOf(cost, true);
 
 // clients/survey/src/main.js
