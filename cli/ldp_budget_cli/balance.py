@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import open_ledger, policy_names
 from .inputs import check_no_list, listed_users, user_column_option
-from .limit_text import SYMBOLS, minute, number, own_unit, quota_rows, spent_epsilon, yearly_text
+from .limit_text import SYMBOLS, figures_of, minute, number, own_unit, quota_rows, spent_epsilon, yearly_text
 from .output import (
     CSV,
     JSON,
@@ -31,7 +32,7 @@ from .output import (
 )
 from .plots import plot_option
 from .table_reader import layout_options
-from .tables import print_row_table, print_table, shown
+from .tables import Affordable, Loss, print_row_table, print_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -111,13 +112,17 @@ class _Flat:
             return cells | dict.fromkeys(self.amounts[:1], "erased")
         for label, state in zip(self._labels, balance.limits, strict=False):
             unit = own_unit(state.limit) or "epsilon"
-            cells[f"{label}_ε_spent"] = spent_epsilon(state)
-            cells[f"{label}_{SYMBOLS[unit]}_left"] = flat[f"{label}_{unit}_left"]
-            for what in ("spent", "left"):
-                cells[f"{label}_δ_{what}"] = flat.get(f"{label}_delta_{what}")
+            cells[f"{label}_ε_spent"] = Loss(spent_epsilon(state))
+            cells[f"{label}_{SYMBOLS[unit]}_left"] = _left(flat[f"{label}_{unit}_left"])
+            cells[f"{label}_δ_spent"] = flat.get(f"{label}_delta_spent")
+            cells[f"{label}_δ_left"] = _left(flat.get(f"{label}_delta_left"))
         cells["plan_used"] = sum(quota["used"] for quota in balance.quotas)
         cells["plan_left"] = sum(quota["left"] for quota in balance.quotas)
         return cells
+
+
+def _left(amount: object) -> object:
+    return Affordable(amount) if isinstance(amount, float) else amount
 
 
 def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
@@ -227,7 +232,7 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
     if found.quotas:
         _print_plan(ledger, found)
     if odometer is not None:
-        exact = f"ε = {shown(odometer['epsilon'])} at δ = {shown(odometer['delta'])}"
+        exact = f"ε = {printed_up(odometer['epsilon'])} at δ = {shown(odometer['delta'])}"
         click.echo(f"All charges so far, composed exactly: {exact} ({odometer['note']})")
     if central is not None:
         click.echo(f"{central_loss(central)} ({central['note']})")
@@ -241,20 +246,19 @@ def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
     """Yield the rows of a limit: the ε of the promise, the unit of its rule, and a δ if there is one."""
     limit, row = state.limit, state.to_json()
     unit, has_delta = own_unit(limit), bool(limit.delta) and limit.rule == "basic"
-    left = shown(row["remaining"]["epsilon"]) if unit is None else ""
+    most, spent, left = figures_of(state, "promise")
     resets = "never" if state.resets_at is None else f"{state.resets_at:%Y-%m-%d}"
     amount = "ε" if unit is None else f"ε at δ = {number(limit.delta)}"
-    yield row["period"], limit.rule, amount, number(limit.epsilon), shown(spent_epsilon(state)), left, resets
+    yield row["period"], limit.rule, amount, most, spent, left if unit is None else "", resets
     for name in row["capacity"]:
         if name == unit or (name == "delta" and (has_delta or limit.aside or row["spent"]["delta"])):
-            amounts = (shown(row[of][name]) for of in ("capacity", "spent", "remaining"))
-            yield "", "", SYMBOLS[name], *amounts, ""
+            yield "", "", SYMBOLS[name], *figures_of(state, name), ""
 
 
 def _print_plan(ledger: BudgetClient, found: Balance) -> None:
     """Print the reports of the plan that are used and left, and the price of all of them."""
     epsilon, delta = found.policy.planned()
-    click.echo(f"Plan: all its reports together cost ε = {number(epsilon)} at δ = {number(delta)}")
+    click.echo(f"Plan: all its reports together cost ε = {printed_up(epsilon)} at δ = {number(delta)}")
     print_row_table(quota_rows(found.quotas, ledger.collections()))
 
 

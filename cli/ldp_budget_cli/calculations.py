@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.guarantees.fixed_point import printed_up
 from ldp_budget.registry.certification import mechanism_rows
 
 from .check import write_certificate
@@ -32,8 +33,9 @@ from .output import (
     shuffled_option,
 )
 from .plots import plot_option
+from .safe_figures import safe_parameters, with_losses
 from .survey_plan import PlanGroup
-from .tables import print_fields, print_row_table, print_table, shown
+from .tables import Affordable, Loss, print_fields, print_row_table, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +68,10 @@ def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json
         return
     notes = result.pop("notes")
     result["parameters"] = result["parameters"] or mechanism.declared
+    if "sigma_by_method" in result.get("utility", {}):
+        by_method = {name: Loss(sigma) for name, sigma in result["utility"]["sigma_by_method"].items()}
+        result["utility"] = {**result["utility"], "sigma_by_method": by_method}
+    result |= {"parameters": safe_parameters(result["parameters"]), "guarantee": with_losses(result["guarantee"])}
     print_fields({name: value for name, value in result.items() if value not in ({}, "")})
     for note in notes:
         click.echo(f"\nNote: {note}")
@@ -135,7 +141,7 @@ def compose(
         print_rows(_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
         return
     click.echo(f"{counted(reports, 'report')} of {as_typed()}; total δ = {number(delta)}")
-    rows = [(_named(name, row), row["epsilon"], row["delta"], _filter(row)) for name, row in _given(rules)]
+    rows = [(_named(name, row), Loss(row["epsilon"]), row["delta"], _filter(row)) for name, row in _given(rules)]
     print_table(("rule", "epsilon", "delta", "enforced by"), rows)
     _print_memoised(guarantee, reports)
     if central is not None:
@@ -168,7 +174,7 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
         return
     click.echo(f"{counted(reports, 'report')} within ε = {number(epsilon)} at δ = {number(delta)}: each may cost")
     rows = [
-        (_named(name, row), row["epsilon_per_report"], row.get("variance_per_user"), _filter(row))
+        (_named(name, row), Affordable(row["epsilon_per_report"]), row.get("variance_per_user"), _filter(row))
         for name, row in _given(rules)
     ]
     print_table(("rule", "epsilon per report", "variance per user", "enforced by"), rows)
@@ -214,7 +220,7 @@ def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     """Print both ε if the ε to calibrate to differs from the loss of one report, as for a memoised value."""
     if all(math.isclose(row["epsilon_per_report"], row["guaranteed_epsilon_per_report"]) for _, row in rows):
         return
-    losses = ", ".join(f"{shown(row['guaranteed_epsilon_per_report'])} ({name})" for name, row in rows)
+    losses = ", ".join(f"{printed_up(row['guaranteed_epsilon_per_report'])} ({name})" for name, row in rows)
     click.echo(f"The ε per report is the value for --epsilon. One report alone then loses {losses}")
 
 
@@ -226,7 +232,7 @@ def _print_memoised(guarantee: Guarantee, reports: int) -> None:
 
     if not isinstance(guarantee, Memoised):
         return
-    cap = shown(float_up(guarantee.cap))
+    cap = printed_up(guarantee.cap)
     if guarantee.values is not None and guarantee.values < reports:
         click.echo(
             f"All reports of one question and secret together lose at most {guarantee.values} times the cap of one "
@@ -234,7 +240,7 @@ def _print_memoised(guarantee: Guarantee, reports: int) -> None:
         )
     if guarantee.epsilon < float_up(guarantee.cap) and of_one_question(guarantee, reports, "basic")[0] == guarantee:
         click.echo(
-            f"Rule basic counts each report as the first of a new memoized value, at ε = {shown(guarantee.epsilon)}. "
+            f"Rule basic counts each report as the first of a new memoized value, at ε = {printed_up(guarantee.epsilon)}. "
             f"The other rules count the cap of a value, ε = {cap}"
         )
 

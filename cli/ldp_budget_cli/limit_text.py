@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import TYPE_CHECKING, Any
+
+from ldp_budget.guarantees.fixed_point import printed_apart, printed_up
 
 from .output import counted
 from .tables import KEPT
@@ -15,15 +18,15 @@ if TYPE_CHECKING:
 
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Policy
-    from ldp_budget.accounting.receipts import LimitState, Receipt
+    from ldp_budget.accounting.receipts import Amounts, LimitState, Receipt
 
 SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
 """The symbols of the amounts; D is a Rényi divergence at the order of the rule."""
 
 
 def number(value: float | Decimal) -> str:
-    """Return a number as messages show it: six digits, 1e-06 and not 0.000001."""
-    return f"{float(value):.6g}"
+    """Return a number that was given, as messages show it: 1e-06 and not 0.000001."""
+    return f"{float(value):.12g}"
 
 
 def limit_text(limit: Limit) -> str:
@@ -71,31 +74,57 @@ def own_unit(limit: Limit) -> str | None:
     return next((name for name in ("rho", "mu_squared", "renyi") if name in limit.amounts(limit.capacity)), None)
 
 
-def state_line(state: LimitState, *, with_delta: bool) -> str:
-    """Return the spent and the remaining amounts of a limit, on one line; `with_delta` also shows a δ of 0."""
+def state_line(state: LimitState, asked: Amounts | None = None, *, with_delta: bool) -> str:
+    """Return the spent and the remaining amounts of a limit, on one line; `with_delta` also shows a δ of 0.
+
+    `asked` are the amounts of the request, which is shown in the unit of the rule. Figures that differ look different.
+    """
     limit, row = state.limit, state.to_json()
     unit = own_unit(limit)
-    spent = f"ε = {_amount(spent_epsilon(state))} of {number(limit.epsilon)} spent"
+    capacity, spent, left = (row[name] for name in ("capacity", "spent", "remaining"))
     if unit is None:
-        parts = [f"{spent}, {_amount(row['remaining']['epsilon'])} left"]
+        most, used, rest = _apart(float(limit.epsilon), spent_epsilon(state), left["epsilon"])
+        parts = [f"ε = {used} of {most} spent, {rest} left"]
     else:
-        left = f"{_amount(row['spent'][unit])} of {_amount(row['capacity'][unit])} spent"
-        parts = [f"{spent} at δ = {number(limit.delta)}", f"{SYMBOLS[unit]} = {left}"]
-    if "delta" in row["capacity"] and (with_delta or row["spent"]["delta"]):
-        parts.append(f"δ = {_amount(row['spent']['delta'])} of {_amount(row['capacity']['delta'])} spent")
+        most, used, _ = _apart(float(limit.epsilon), spent_epsilon(state), 0.0)
+        own_most, own_used, own_rest = _apart(capacity[unit], spent[unit], left[unit])
+        parts = [f"ε = {used} of {most} spent at δ = {number(limit.delta)}"]
+        own_asked = None if asked is None else getattr(asked, unit, None)
+        need = "" if own_asked is None else f"; this needs {printed_up(own_asked)}"
+        parts.append(f"{SYMBOLS[unit]} = {own_used} of {own_most} spent, {own_rest} left{need}")
+    if "delta" in capacity and (with_delta or spent["delta"]):
+        most, used, rest = _apart(capacity["delta"], spent["delta"], left["delta"])
+        parts.append(f"δ = {used} of {most} spent, {rest} left")
     resets = "" if row["resets_at"] is None else f"; resets at {row['resets_at']}"
     return f"{limit.label} ({limit.rule}): {'; '.join(parts)}{resets}"
 
 
+def _apart(capacity: float | None, spent: float | None, left: float | None) -> list[str]:
+    """Return the capacity, what is spent of it and what is left, rounded to the safe side."""
+    capacity, spent, left = (math.inf if each is None else each for each in (capacity, spent, left))
+    return printed_apart((capacity, ROUND_FLOOR), (spent, ROUND_CEILING), (left, ROUND_FLOOR))
+
+
+def figures_of(state: LimitState, name: str) -> list[str]:
+    """Return the capacity, the spent and the remaining amount of a limit, as text.
+
+    `name` is that of the amount in JSON, or `promise` for the ε of the limit.
+    """
+    limit, row = state.limit, state.to_json()
+    if name == "promise":
+        return _apart(float(limit.epsilon), spent_epsilon(state), row["remaining"].get("epsilon", 0.0))
+    return _apart(*(row[of][name] for of in ("capacity", "spent", "remaining")))
+
+
 def _amount(value: float | None) -> str:
-    return "unbounded" if value is None or math.isinf(value) else number(value)
+    return "unbounded" if value is None or math.isinf(value) else printed_up(value)
 
 
 def yearly_text(policy: Policy) -> str:
     """Return the most that a year can cost under a policy without a lifetime limit, or that nothing bounds it."""
     worst = policy.worst_epsilon_per_year()
     if worst is not None:
-        return f"No lifetime limit: a year can cost ε = {number(worst)}"
+        return f"No lifetime limit: a year can cost ε = {printed_up(worst)}"
     if policy.plan is not None:
         return "No lifetime limit: the total is bounded by the plan"
     return "No lifetime limit: no bound is known for the cost of a year"
@@ -124,7 +153,7 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
         yield f"  {receipt.why}"
     for state in receipt.limits:
         if state.limit.label in receipt.binding:
-            yield f"  {state_line(state, with_delta=receipt.delta != 0)}"
+            yield f"  {state_line(state, receipt.cost, with_delta=receipt.delta != 0)}"
     if receipt.binding and not receipt.why and PLAN in receipt.binding:
         alone = receipt.binding == (PLAN,)
         left = _reports(receipt) if alone else f"fewer than {counted(receipt.reports, 'report')}"
@@ -135,7 +164,7 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
 
 
 def _request(receipt: Receipt) -> str:
-    delta = "" if not receipt.delta else f", δ = {number(receipt.delta)}"
+    delta = "" if not receipt.delta else f", δ = {printed_up(receipt.delta)}"
     return f"{receipt.user}, {counted(receipt.reports, 'report')}, ε = {_amount(receipt.epsilon)}{delta}"
 
 

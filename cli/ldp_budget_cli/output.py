@@ -16,8 +16,8 @@ import click
 
 from .app import in_sandbox
 from .number_types import WholeRange
+from .tables import Loss, shown
 from .tables import print_table as print_table  # for the scripts of the tutorials
-from .tables import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -179,7 +179,7 @@ def central_loss(found: Mapping[str, Any]) -> str:
     """Return `Shuffled.to_json` as one line."""
     return (
         f"If a trusted shuffler mixes each report with those of {found['users']} users: central "
-        f"ε = {shown(found['epsilon'])}, δ = {shown(found['delta'])}. No limit uses this figure"
+        f"ε = {shown(Loss(found['epsilon']))}, δ = {shown(found['delta'])}. No limit uses this figure"
     )
 
 

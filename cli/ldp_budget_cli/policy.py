@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import check_local, open_ledger, parse_time, policy_names
 from .check import write_certificate
@@ -380,7 +381,7 @@ def _terms(policy: Policy) -> list[str]:
     if policy.plan is not None:
         epsilon, delta = policy.planned()
         reports = counted(sum(count for _, count in policy.plan.quotas), "report")
-        parts.append(f"a plan of {reports}; all plans so far cost ε = {number(epsilon)} at δ = {number(delta)}")
+        parts.append(f"a plan of {reports}; all plans so far cost ε = {printed_up(epsilon)} at δ = {number(delta)}")
     return parts
 
 

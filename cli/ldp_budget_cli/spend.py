@@ -16,6 +16,7 @@ import click
 
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.errors import InvalidParameter, UnknownName
+from ldp_budget.guarantees.fixed_point import printed_up
 from ldp_budget.reports.tables import is_address
 
 from .app import open_ledger, policy_names
@@ -26,7 +27,6 @@ from .mechanism_subcommands import as_typed, mechanism_command, note_option, par
 from .output import charging, counted, json_option, next_step, options, print_json, strict_option
 from .refusals import MOST_QUOTED, print_refusing_limits
 from .table_reader import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
-from .tables import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,7 +173,7 @@ def _naming_open_ones(ctx: click.Context) -> Iterator[None]:
 
 
 def _shown_reservation(row: dict[str, Any]) -> str:
-    amount = f"{counted(row['reports'], 'report')}, ε = {shown(row['epsilon'])}"
+    amount = f"{counted(row['reports'], 'report')}, ε = {'unbounded' if row['epsilon'] is None else printed_up(row['epsilon'])}"
     what = row["mechanism"] if row["collection"] is None else f"{row['collection']} ({row['mechanism']})"
     return f"{row['receipt']}  {what}, {amount}, until {row['expires']}"
 

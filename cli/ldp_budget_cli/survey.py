@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.guarantees.fixed_point import printed_up
+
 from .app import open_ledger
 from .output import json_option, next_step, print_json, print_rows, rows_options
 from .tables import print_fields, print_row_table
@@ -94,7 +96,7 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
     from ldp_budget.composition import compose
 
     survey = _survey_of(made)
-    name, cost = survey.policy, f"ε = {made.mechanism.guarantee.epsilon:.9g}"
+    name, cost = survey.policy, f"ε = {printed_up(made.mechanism.guarantee.epsilon)}"
     if name not in {policy.name for policy in ledger.policies()}:
         click.echo(
             f"Note: there is no policy {name!r} yet. Set it before the first answer: ldp-budget policy set {name} "
@@ -114,7 +116,7 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
         total = compose([(made.mechanism.guarantee, survey.rounds)], delta=limit.delta, rule=limit.rule).epsilon
         if total > limit.epsilon:
             raise click.ClickException(
-                f"Survey {made.name!r} was not added: its {survey.rounds} rounds cost ε = {total:.9g}, and the lifetime "
+                f"Survey {made.name!r} was not added: its {survey.rounds} rounds cost ε = {printed_up(total)}, and the lifetime "
                 f"limit of policy {name!r} is {limit.epsilon}. Lower epsilon or rounds in the file: ldp-budget plan "
                 f"--survey FILE.toml --total-epsilon {limit.epsilon}"
             )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.guarantees.fixed_point import printed_up
+
 from .mechanism_subcommands import MechanismGroup
 from .number_types import parse_margin
 from .output import counted, decimal_option, json_option, next_step, print_json, rounded
@@ -119,7 +121,7 @@ def _print_collection(row: dict[str, Any]) -> None:
     if row["respondents"] is None:
         click.echo("No number of respondents gives this margin. Raise ε or the margin")
         return
-    click.echo(f"{counted(row['respondents'], 'respondent')}, ε = {row['epsilon']:.9g}, at the worst answers")
+    click.echo(f"{counted(row['respondents'], 'respondent')}, ε = {printed_up(row['epsilon'])}, at the worst answers")
     click.echo(_MEANINGS)
     print_table(_HEADER[1:], [_cells(row)[1:]])
 

@@ -37,10 +37,22 @@ def table_width() -> float:
     return terminal_width() if sys.stdout.isatty() or os.environ.get("COLUMNS") else math.inf
 
 
+class Loss(float):
+    """A loss, or another number that is safe only if it is not printed too small: rounded up as text."""
+
+
+class Affordable(float):
+    """An amount that may be spent, or another number that is safe only if it is not printed too large: rounded down."""
+
+
 def shown(value: Any) -> str:
     """Return a value as text."""
     if value is None:
         return "-"
+    if isinstance(value, Loss | Affordable):
+        from ldp_budget.guarantees.fixed_point import printed_down, printed_up
+
+        return (printed_up if isinstance(value, Loss) else printed_down)(value)
     if isinstance(value, float):
         return "unbounded" if math.isinf(value) else f"{value:.6g}"
     if isinstance(value, list | tuple):

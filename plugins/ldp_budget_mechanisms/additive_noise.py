@@ -42,7 +42,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Gaussian as GaussianGuarantee
 from ldp_budget.guarantees import Guarantee
 from ldp_budget.guarantees import Laplace as LaplaceGuarantee
-from ldp_budget.guarantees.fixed_point import UP, canonical, float_above, float_below
+from ldp_budget.guarantees.fixed_point import UP, canonical, float_above, float_below, printed_up
 from ldp_budget.guarantees.gaussian_calibration import gaussian_sigma
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import choice, optional_real
@@ -216,7 +216,7 @@ class Gaussian(NumericMechanism):
             return ()
         return (
             f"The printed δ = Φ(S/2σ − εσ/S) bounds P[loss > ε], which is safe but loose: method exact meets "
-            f"the same (ε, δ) with σ = {self._sigma_by('exact'):.6g} instead of {self._sigma:.6g}.",
+            f"the same (ε, δ) with σ = {printed_up(self._sigma_by('exact'))} instead of {printed_up(self._sigma)}.",
         )
 
     def density(self, report: float, value: float) -> float:

@@ -223,6 +223,26 @@ def _accepted(rule: str, guarantee: Guarantee, reports: int, most: Decimal, delt
     return _within(cost.times(reports), capacity(rule, most, delta, aside))
 
 
+def enforceable(epsilon: float, charge: tuple[Guarantee, int], delta: Decimal, rule: str) -> float:
+    """The total ε of reports, or the next larger double whose limit under a filter admits them.
+
+    A limit's capacity is rounded down to whole units of the rule, so the limit of the exact total may refuse the last
+    report. The total itself if no such limit admits the reports.
+    """
+    step = epsilon
+    for _ in range(_MOST_STEPS):
+        if math.isinf(step):
+            break
+        if _accepted(rule, *charge, decimal(step), delta):
+            return step
+        step = max(epsilon + 2 * (step - epsilon), epsilon + math.ulp(epsilon), epsilon * (1 + _LEAST_STEP))
+    return epsilon
+
+
+_MOST_STEPS = 20
+_LEAST_STEP = 1e-13
+
+
 def _fits(bound: Bound, most: Decimal) -> bool:
     return not math.isinf(bound.epsilon) and decimal(bound.epsilon) <= most
 

@@ -595,9 +595,15 @@ _DIGITS = EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_DIGITS
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
 
 
+def _exact(value: float) -> str:
+    """Return an amount with all its digits: two amounts that differ look different."""
+    text = f"{value:.12g}"
+    return text if float(text) == value else repr(value)
+
+
 def _amounts(amounts: dict[str, float | None], with_delta: bool = False) -> str:
     """Amounts as text, such as `ε = 0.1`, with δ only if it is above 0 or `with_delta` is set."""
     shown = {name: value for name, value in amounts.items() if with_delta or not (name == "delta" and value == 0)}
     return ", ".join(
-        f"{_SYMBOLS[name]} = {'unbounded' if value is None else f'{value:.12g}'}" for name, value in shown.items()
+        f"{_SYMBOLS[name]} = {'unbounded' if value is None else _exact(value)}" for name, value in shown.items()
     )

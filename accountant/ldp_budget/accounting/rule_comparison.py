@@ -12,9 +12,11 @@ from ..composition import RULES, compose, rule_named
 from ..composition.rules import of_one_question
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported
 from ..guarantees import Memoised, Unbounded
+from ..guarantees.costs import measure_at
+from ..guarantees.fixed_point import decimal, float_down
 from ..registry.questionnaire import Questionnaire
 from ..sdk.domain import Categories
-from .policies import largest_epsilon
+from .policies import enforceable, largest_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,7 +71,9 @@ def total(charge: tuple[Guarantee, int], delta: Decimal, rule: str) -> dict[str,
     bound = compose([charge], delta=max(delta, own) if rule == "basic" else delta, rule=rule)
     if rule_named(rule).is_filter:
         order = {} if bound.order is None else {"order": float(bound.order)}
-        return {"epsilon": bound.epsilon, "delta": bound.delta, "filter": True, **order}
+        named = rule if bound.order is None else measure_at(bound.order)
+        epsilon = enforceable(bound.epsilon, charge, decimal(bound.delta), named)
+        return {"epsilon": epsilon, "delta": bound.delta, "filter": True, **order}
     return {"epsilon": bound.epsilon, "lower": bound.lower, "delta": bound.delta, "filter": False}
 
 
@@ -161,6 +165,7 @@ def planned(
     mechanism, is_filter = make(found), rule_named(rule).is_filter
     charge = labelled(found), reports
     priced = total(of_one_question(*charge, rule) if is_filter else charge, delta, rule)
+    priced["epsilon"] = min(priced["epsilon"], float_down(epsilon))
     utility = mechanism.utility()
     variance = {key: utility[key] for key in ("variance_per_user",) if key in utility}
     return {

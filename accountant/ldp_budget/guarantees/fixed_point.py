@@ -109,6 +109,57 @@ def float_down(number: Decimal) -> float:
     return -float_up(number.copy_negate())
 
 
+_PRINTED_DIGITS = (6, 9, 12, 15, 18)
+"""The significant digits of a printed figure: the first number with which figures that differ look different."""
+
+
+def printed(value: float | Decimal, toward: str, digits: int = 6) -> str:
+    """Return a number with so many significant digits, rounded to the safe side, for people who may type it.
+
+    Parameters:
+        value: a number; infinity is `unbounded`.
+        toward: `ROUND_CEILING` for what is lost or spent, `ROUND_FLOOR` for what may be spent.
+        digits: the number of significant digits.
+    """
+    exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+    if not exact.is_finite():
+        return "unbounded" if exact > 0 else str(exact)
+    text = canonical(Context(prec=digits, rounding=toward).plus(exact))
+    return f"{float(text):.{digits}g}" if digits <= 15 else text
+
+
+def printed_up(value: float | Decimal) -> str:
+    """Return a loss with six significant digits, rounded up.
+
+    Parameters:
+        value: the loss.
+    """
+    return printed(value, ROUND_CEILING)
+
+
+def printed_down(value: float | Decimal) -> str:
+    """Return an amount that may be spent with six significant digits, rounded down.
+
+    Parameters:
+        value: the amount.
+    """
+    return printed(value, ROUND_FLOOR)
+
+
+def printed_apart(*figures: tuple[float | Decimal, str]) -> list[str]:
+    """Return figures, each with its rounding, with as many digits as it takes for those that differ to look different.
+
+    Parameters:
+        figures: pairs of a number and `ROUND_CEILING` or `ROUND_FLOOR`.
+    """
+    texts: list[str] = []
+    for digits in _PRINTED_DIGITS:
+        texts = [printed(value, toward, digits) for value, toward in figures]
+        if len(set(texts)) == len({decimal(value) if math.isfinite(value) else value for value, _ in figures}):
+            break
+    return texts
+
+
 def exp_up(x: Decimal) -> Decimal:
     """Return an upper bound of e**x, less than two units of the fortieth digit above it."""
     return UP.exp(x).next_plus(UP)
