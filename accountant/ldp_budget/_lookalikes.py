@@ -98,16 +98,13 @@ def points(text: str) -> str:
     return " ".join(listed) + (" …" if len(text) > _MOST_CHARACTERS else "") if text else "nothing"
 
 
-def among(texts: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the pairs of different texts that look alike: each with the first one that looks like it.
+def near(text: str, others: Iterable[str]) -> str:
+    """Return a sentence on the text that was meant: one that looks alike, or differs only by case or spaces.
 
     Parameters:
-        texts: any texts.
+        text: the text that was found.
+        others: the texts that may be meant.
     """
-    first: dict[str, str] = {}
-    pairs = []
-    for each in dict.fromkeys(texts):
-        other = first.setdefault(skeleton(each), each)
-        if other != each:
-            pairs.append((each, other))
-    return pairs
+    known = list(others)
+    same = [each for each in known if each.casefold().split() == text.casefold().split()]
+    return f"Did you mean {same[0]!r}?" if same and same[0] != text else difference(text, known)

@@ -12,6 +12,7 @@ from decimal import Decimal
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,18})?")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})+|(?:\.[0-9]{3}){2,}|(?:['’\s][0-9]{3})+)")
 _MOST = 100_000
 """The most characters of a number."""
 
@@ -73,6 +74,10 @@ def why_no_number(text: object) -> str:
         text: the text.
     """
     plain = str(text).strip()
+    if _THOUSANDS.fullmatch(plain):
+        joined = re.sub(r"[,.'’\s]", "", plain)
+        point = f", or with a decimal point {plain.replace(',', '.')}" if _COMMA.fullmatch(plain) else ""
+        return f"{plain!r} has a separator of thousands. Write {joined}{point}"
     if _COMMA.fullmatch(plain):
         return f"{plain!r} has a decimal comma. Write a decimal point: {plain.replace(',', '.')}"
     if "_" in plain and is_number(plain.replace("_", "")):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import click
 
@@ -327,6 +327,7 @@ def invite(
 
     if file is None and not revoke:
         raise click.UsageError(f"FILE is missing: a list of users. Try: ldp-budget invite {collection} users.csv")
+    address = _address(service, collection)
     ledger = check_local(open_ledger(ctx), "links are created and ended on the machine of the ledger")
     invitations = Invitations(ledger, fresh=0)
     repeats = Repeats()
@@ -341,7 +342,7 @@ def invite(
         collection, repeats.counting(users), ledger.now() + timedelta(days=expires), round=round
     )
     digest = ledger.collection(collection).definition()["digest"]
-    print_rows(_links(made, _address(service, collection), digest), form or CSV, _INVITE_COLUMNS)
+    print_rows(_links(made, address, digest), form or CSV, _INVITE_COLUMNS)
     repeats.warn_of_case()
     if service == _LOCAL:
         click.echo(f"Warning: the links open only on this machine ({_LOCAL}). Add --service https://HOST", err=True)
@@ -356,6 +357,20 @@ def _address(service: str, collection: str) -> str:
     if not service.startswith(("https://", "http://")) or any(each in service for each in "#? "):
         raise click.UsageError(
             f"--service must be a URL that begins with https:// or http://, without ? and #: got {service!r}"
+        )
+    try:
+        parts = urlsplit(service)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise click.UsageError(f"--service must be a URL with a host: got {service!r} ({error})") from None
+    if not host or port == 0 or parts.username is not None:
+        raise click.UsageError(
+            f"--service must be a URL with a host, and without a user: got {service!r}. Write https://HOST"
+        )
+    if parts.path.strip("/"):
+        raise click.UsageError(
+            f"--service must be a URL without a path, because the service has its pages at /s/NAME: got {service!r}. "
+            f"Write {parts.scheme}://{parts.netloc}"
         )
     return f"{service.rstrip('/')}/s/{quote(collection, safe='')}"
 

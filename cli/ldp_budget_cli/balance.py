@@ -232,7 +232,7 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
     if found.quotas:
         _print_plan(ledger, found)
     if odometer is not None:
-        exact = f"ε = {printed_up(odometer['epsilon'])} at δ = {shown(odometer['delta'])}"
+        exact = f"ε = {shown(odometer['epsilon'])} at δ = {shown(odometer['delta'])}"
         click.echo(f"All charges so far, composed exactly: {exact} ({odometer['note']})")
     if central is not None:
         click.echo(f"{central_loss(central)} ({central['note']})")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from ldp_budget._lookalikes import difference, near, skeleton
 from ldp_budget.reports.answer_texts import folded
 
 from .number_types import WholeRange
@@ -113,13 +114,16 @@ def odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) ->
             found.append(f"column {name} has empty values")
         alike: dict[str, set[str]] = {}
         for value in values:
-            alike.setdefault(folded(value), set()).add(value)
-        several = sorted(", ".join(map(repr, sorted(each))) for each in alike.values() if len(each) > 1)
-        if several:
-            more = f" and {len(several) - _MOST_NAMED} more" if len(several) > _MOST_NAMED else ""
-            found.append(
-                f"values of column {name} differ only by case or spaces: {'; '.join(several[:_MOST_NAMED])}{more}"
-            )
+            alike.setdefault(skeleton(folded(value)).casefold(), set()).add(value)
+        several = [sorted(each) for each in alike.values() if len(each) > 1]
+        cased = sorted(", ".join(map(repr, each)) for each in several if len(set(map(folded, each))) == 1)
+        looking = sorted(difference(each[0], each[1:]) or ", ".join(map(repr, each)) for each in several)
+        looking = looking if len(cased) < len(several) else []
+        for which, texts in (("differ only by case or spaces", cased), ("look alike", looking)):
+            if texts:
+                more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+                listed = "; ".join(each.removesuffix(".") for each in texts[:_MOST_NAMED])
+                found.append(f"values of column {name} {which}: {listed}{more}")
     return found
 
 
@@ -166,7 +170,8 @@ def is_designed(ctx: click.Context) -> bool:
 
 def design_of(ctx: click.Context, columns: Sequence[str]) -> DesignOptions:
     """Return the given options of the design, for report files with these public columns. Raises a click error."""
-    from ldp_budget.surveys.survey_estimates import DesignOptions, read_table_rows
+    from ldp_budget.surveys.side_tables import read_table_rows
+    from ldp_budget.surveys.survey_estimates import DesignOptions
 
     given = ctx.meta[_KEY]
     for name in _OTHERS:
@@ -224,9 +229,10 @@ def typed_design(ctx: click.Context, without: str) -> str:
 def _check_column(option: str, column: str, columns: Sequence[str], also: str = "") -> None:
     if column not in columns:
         listed = ", ".join(columns) or "none"
+        close = near(column, columns)
         raise click.UsageError(
-            f"--{option}: {column!r} is not {also}a public column. Public columns of the reports: {listed}. Store one with "
-            "the reports: ldp-budget randomize … --public COLUMN"
+            f"--{option}: {column!r} is not {also}a public column.{' ' if close else ''}{close} Public columns of the "
+            f"reports: {listed}. Store one with the reports: ldp-budget randomize … --public COLUMN"
         )
 
 
@@ -278,6 +284,10 @@ def show_design(
 
 def _note_estimate(row: dict[str, Any], files: int, *, independent: bool) -> None:
     """Print what the public columns of the reports reveal, and what the rounds assume."""
+    for note in row.get("notes", ()):
+        click.echo(f"Note: {note}", err=True)
+    if "left_out" in row:
+        click.echo(f"{counted(row['left_out'], 'report')} left out: the weight is 0", err=True)
     public = row["public"]
     listed = ", ".join(name for name in public["columns"] if name != "round")
     if listed:

@@ -93,8 +93,8 @@ def state_line(state: LimitState, asked: Amounts | None = None, *, with_delta: b
         need = "" if own_asked is None else f"; this needs {printed_up(own_asked)}"
         parts.append(f"{SYMBOLS[unit]} = {own_used} of {own_most} spent, {own_rest} left{need}")
     if "delta" in capacity and (with_delta or spent["delta"]):
-        most, used, rest = _apart(capacity["delta"], spent["delta"], left["delta"])
-        parts.append(f"δ = {used} of {most} spent, {rest} left")
+        most, used, _ = _apart(capacity["delta"], spent["delta"], left["delta"])
+        parts.append(f"δ = {used} of {most} spent")
     resets = "" if row["resets_at"] is None else f"; resets at {row['resets_at']}"
     return f"{limit.label} ({limit.rule}): {'; '.join(parts)}{resets}"
 

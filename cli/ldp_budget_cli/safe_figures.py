@@ -33,12 +33,13 @@ def safe_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     Parameters:
         parameters: the values by name. Of the probabilities p and q, the larger one is rounded down and the smaller up.
     """
+    # The last digit of a double is no part of the value.
     safe = {
-        name: Loss(value) if name in _NOISE and isinstance(value, float) else value
+        name: Loss(round(value, 15)) if name in _NOISE and isinstance(value, float) else value
         for name, value in parameters.items()
     }
     p, q = parameters.get("p"), parameters.get("q")
     if isinstance(p, float) and isinstance(q, float):
-        p, q = round(p, 15), round(q, 15)  # the last digit of a double is no part of the value
+        p, q = round(p, 15), round(q, 15)
         safe |= {"p": Affordable(p), "q": Loss(q)} if p > q else {"p": Loss(p), "q": Affordable(q)}
     return safe

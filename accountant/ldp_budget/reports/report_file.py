@@ -324,6 +324,25 @@ def header_in(file: IO[bytes]) -> bytes:
     return file.readline(_HEADER_BYTES) if file.read(len(MAGIC)) == MAGIC else b""
 
 
+_SIDE_FILES = {
+    ".skipped.csv": "It lists the rows that randomize skipped.",
+    ".partial": "It belongs to an interrupted run. Run randomize again to finish it.",
+    ".new": "It belongs to an interrupted run. Run randomize again to finish it.",
+}
+
+
+def _meant(path: str) -> str:
+    """Return what a file is that randomize writes next to its reports, and the file to name; or empty."""
+    for suffix, what in _SIDE_FILES.items():
+        if path.endswith(suffix):
+            return f"{what} The reports are in {path.removesuffix(suffix)}."
+    if path.lower().endswith((".csv", ".tsv", ".txt")):
+        return (
+            "Make reports of a table of answers: ldp-budget randomize NAME FILE --column COLUMN --out FILE.reports."
+        )
+    return ""
+
+
 class Reports:
     """Open report file: `charged`, as `read_charged` returns it, `public` columns, and the reports, to be read once.
 
@@ -335,7 +354,9 @@ class Reports:
         self._file = file
         if file.read(len(MAGIC)) != MAGIC:
             raise ReportFileError(
-                path, f"this is not a report file: it does not start with {MAGIC.decode().strip()!r}"
+                path,
+                f"this is not a report file: it does not start with {MAGIC.decode().strip()!r}",
+                hint=_meant(path),
             )
         self._layout = self._read_header(collection)
         self._row_bytes = self._layout.row_bytes

@@ -66,8 +66,39 @@ _NO_TABLES = {
     b"\xd0\xcf\x11\xe0": "a spreadsheet (.xls) or another Office file",
     b"\x1f\x8b": "a file compressed by gzip",
     b"SQLite format 3\0": "a SQLite database",
+    b"$FL2@(#)": "an SPSS file (.sav)",
+    b"$FL3@(#)": "a compressed SPSS file (.zsav)",
+    b"ASCII SPSS PORT FILE": "an SPSS portable file (.por)",
+    b"<stata_dta>": "a Stata file (.dta)",
+    b"HEADER RECORD*******LIB": "a SAS transport file (.xpt)",
+    b"RDX": "an R data file",
+    b"\x89HDF": "an HDF5 file",
+    b"<?xml": "an XML file",
+    b"<html": "an HTML page",
+    b"<!DOCTYPE": "an HTML page",
+    b"<!doctype": "an HTML page",
+    b"<table": "an HTML table",
+    b"[{": "a JSON file",
+    b'{"': "a JSON file",
 }
 """The first bytes of files that are often given in place of a table."""
+
+
+_OLD_STATA = re.compile(rb"[\x69-\x73][\x01\x02]\x01\x00", re.DOTALL)
+_SAS = b"\xc2\xea\x81\x60"
+_READERS = {"SPSS": "read_spss", "Stata": "read_stata", "SAS": "read_sas"}
+
+
+def _conversion(what: str) -> str:
+    """Return how to make a CSV file of a file of another kind."""
+    for program, reader in _READERS.items():
+        if program in what:
+            more = " (pip install pandas pyreadstat)" if program == "SPSS" else " (pip install pandas)"
+            return (
+                f"Save the table as CSV in UTF-8 in {program}, or in Python{more}: "
+                f"pandas.{reader}('FILE').to_csv('FILE.csv', index=False)"
+            )
+    return "Save the table as CSV in UTF-8."
 
 
 def kind_of(path: str, shown: str, head: bytes) -> str:
@@ -93,8 +124,12 @@ def kind_of(path: str, shown: str, head: bytes) -> str:
         what = "a Feather file of version 1" if head.startswith(b"FEA1") else "an encrypted Parquet file"
         raise TableError(shown, f"it is {what}, which cannot be read")
     for beginning, what in _NO_TABLES.items():
-        if head.startswith(beginning):
-            raise TableError(shown, f"it is {what}, and not a table", hint="Save the table as CSV in UTF-8.")
+        if head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \r\n").startswith(beginning):
+            raise TableError(shown, f"it is {what}, and not a table", hint=_conversion(what))
+    if _OLD_STATA.match(head) and path.lower().endswith(".dta"):
+        raise TableError(shown, "it is a Stata file (.dta), and not a table", hint=_conversion("a Stata"))
+    if head[12:16] == _SAS:
+        raise TableError(shown, "it is a SAS file (.sas7bdat), and not a table", hint=_conversion("a SAS"))
     if named != CSV and (not head or not _TEXT.issuperset(head)):
         found = f"begins with {head[:8]!r}" if head else "is empty"
         raise TableError(shown, f"it is named like {named}, but {found}")

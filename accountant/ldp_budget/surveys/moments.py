@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lookalikes import near
 from ..errors import InvalidParameter, NotSupported
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Moments:
     def place(self, column: str, option: str = "column") -> int:
         """Return the position of a public column, which an option named. Raises `InvalidParameter`."""
         if column not in self.columns:
-            hint = "Store it with the reports: ldp-budget randomize … --public COLUMN"
+            hint = near(column, self.columns) or "Store it with the reports: ldp-budget randomize … --public COLUMN"
             raise InvalidParameter(
                 option, f"public columns of the reports ({', '.join(self.columns) or 'none'})", column, hint=hint
             )

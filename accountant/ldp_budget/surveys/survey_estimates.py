@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from .means import MeansEstimate, Survey
 from .moments import SQUARES, Moments, moments_of_counts
 from .quantiles import quantiles
 from .questions import AskedQuestion, question, questions_of, read_bins, read_moments, read_table, table_law
-from .raking import rake, read_totals
+from .raking import rake, read_totals, scaled_totals
 from .strata import Design
 from .two_way import LEAST_EXPECTED, TwoWayTable
 from .weights import Weights, column_weights, equal_weights, table_weights
@@ -92,6 +91,8 @@ class SurveyFiles:
     rounds: Sequence[str] = ()
     mixed: bool = False
     charges: dict[bool | None, int] = field(default_factory=dict)
+    left_out: frozenset[tuple[str, ...]] = frozenset()
+    """The combinations of public attributes whose reports are not estimated from: those of weight 0."""
 
     def blocks(self) -> Iterator[tuple[NDArray[Any], PublicAttributes]]:
         """Yield the reports with their public attributes, block by block. Raises `ReportFileError`."""
@@ -109,7 +110,7 @@ class SurveyFiles:
                     raise InvalidParameter("by_round", expected, _listed(columns))
                 for block, public in reports.attributed_blocks():
                     self.charges[reports.charged] += len(block)
-                    yield block, self._numbered(public, number)
+                    yield self._kept(block, self._numbered(public, number))
         if not self.mixed:
             check_mixed(", ".join(map(shown_place, self.files)), self.charges[True], self.charges[False])
 
@@ -123,6 +124,12 @@ class SurveyFiles:
         if column is None:
             return public
         return public.with_column(column, self.rounds[number] if self.rounds else str(number))
+
+    def _kept(self, block: NDArray[Any], public: PublicAttributes) -> tuple[NDArray[Any], PublicAttributes]:
+        if not self.left_out:
+            return block, public
+        keeps = np.array([each not in self.left_out for each in public.combinations], np.bool_)[public.codes]
+        return block[keeps], public.take(keeps)
 
     def respondents(self) -> Moments:
         """Return the number of respondents in each cell, as moments without contributions."""
@@ -156,9 +163,15 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
             f"{survey.name} memoizes, so reports of the same users in several files are not independent",
             hint="Estimate each file by itself, or leave the options of the design out.",
         )
-    everyone = source.respondents()
+    everyone, left_out = source.respondents(), 0
     if not everyone.reports:
         raise NotSupported("there are no reports to estimate from")
+    if unweighted := weightless(everyone, options):
+        source = replace(source, left_out=unweighted)
+        kept = source.respondents()
+        everyone, left_out = kept, everyone.reports - kept.reports
+        if not everyone.reports:
+            raise NotSupported("the weights of all reports are 0")
     _check_population(everyone, options, bool(source.rounds))
     weights = weights_for(everyone, options, bool(source.rounds))
     _check_represented(weights, everyone, options.population)
@@ -176,6 +189,10 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
         row["population"] = options.population
     if options.clusters is not None:
         row["effective_clusters"] = _effective_clusters(everyone, weights, options)
+    if left_out:
+        row["left_out"] = left_out
+    if options.totals is not None and (notes := scaled_totals(options.totals)):
+        row["notes"] = notes
     reader = _Reader(source, options, everyone, weights, level)
     if options.table is not None:
         return row | reader.table(*options.table)
@@ -215,6 +232,20 @@ def _check_represented(weights: Weights, everyone: Moments, population: float | 
     if population is not None and weights.known and total > _ROUNDED * population:
         expected = f"at least the sum of the weights, {total:.12g}"
         raise InvalidParameter("population", expected, shown(population))
+
+
+def weightless(moments: Moments, options: DesignOptions) -> frozenset[tuple[str, ...]]:
+    """Return the combinations of public attributes whose weight is 0, before any raking.
+
+    Parameters:
+        moments: the respondents.
+        options: the weights.
+
+    Raises:
+        InvalidParameter: the weights do not fit the reports.
+    """
+    values = weights_for(moments, replace(options, totals=None), rounds=False).values
+    return frozenset(cell for cell, weight in zip(moments.cells, values.tolist(), strict=True) if weight == 0)
 
 
 def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weights:
@@ -402,30 +433,3 @@ def share_rows(means: MeansEstimate, level: float) -> list[Row]:
 
 def _listed(columns: Sequence[str]) -> str:
     return ", ".join(columns) or "(none)"
-
-
-def read_table_rows(path: str | os.PathLike[str], option: str) -> list[dict[str, str]]:
-    """Return the rows of a CSV file with a header, as texts without spaces at their ends.
-
-    Parameters:
-        path: the path of the file.
-        option: the option that named it, for messages.
-
-    Raises:
-        InvalidParameter: the file cannot be read, or a row has another number of cells than the header.
-    """
-    import csv
-
-    from ..reports.public_attributes import canonical_value
-
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidParameter(option, "a CSV file in UTF-8", f"{path} ({error})") from None
-    header = [canonical_value(cell) for cell in lines[0]] if lines else []
-    for number, line in enumerate(lines[1:], 2):
-        if len(line) != len(header):
-            expected = f"{len(header)} cells in each row of {path}, as in its header"
-            raise InvalidParameter(option, expected, f"{len(line)} in row {number}")
-    return [dict(zip(header, map(canonical_value, line), strict=True)) for line in lines[1:]]

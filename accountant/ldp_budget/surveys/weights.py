@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lookalikes import difference
+from .._numbers import NO_NUMBER, number_in
 from ..errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -61,10 +63,10 @@ def column_weights(moments: Moments, column: str) -> Weights:
 
     Parameters:
         moments: the moments of the reports.
-        column: a public column of positive numbers.
+        column: a public column of numbers >= 0.
 
     Raises:
-        InvalidParameter: there is no such column, or a value is not a positive number.
+        InvalidParameter: there is no such column, or a value is not a number >= 0.
     """
     place = moments.place(column, "weights")
     return Weights(np.array([_weight(column, cell[place]) for cell in moments.cells]), known=True)
@@ -79,7 +81,7 @@ def table_weights(moments: Moments, rows: Sequence[Mapping[str, str]]) -> Weight
 
     Raises:
         InvalidParameter: a column is missing or not public; a combination has no row, or two; or a weight is not a
-            positive number.
+            number >= 0.
     """
     columns = [name for name in (rows[0] if rows else {}) if name != "weight"]
     if not columns or "weight" not in rows[0]:
@@ -94,15 +96,34 @@ def table_weights(moments: Moments, rows: Sequence[Mapping[str, str]]) -> Weight
     for level in levels:
         if level not in table:
             expected = f"a row for each combination of {', '.join(columns)} in the reports"
-            raise InvalidParameter("weights", expected, f"none for {', '.join(level)}")
+            raise InvalidParameter(
+                "weights", expected, f"none for {', '.join(level)}", hint=_unused(level, table, levels)
+            )
     return Weights(np.array([table[level] for level in levels])[codes], known=True)
+
+
+def _unused(level: tuple[str, ...], table: Mapping[tuple[str, ...], float], levels: Sequence[Any]) -> str:
+    """Return what the rows of a table that no report uses may mean by a combination, and their list."""
+    unused = [", ".join(cell) for cell in table if cell not in levels]
+    if not unused:
+        return "Add a row for it."
+    apart = difference(", ".join(level), unused)
+    more = f" and {len(unused) - _MOST_NAMED} more" if len(unused) > _MOST_NAMED else ""
+    return f"{apart} Rows that no report uses: {'; '.join(unused[:_MOST_NAMED])}{more}.".lstrip()
+
+
+_MOST_NAMED = 5
 
 
 def _weight(place: str, text: Any) -> float:
     try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not 1 / LARGEST <= weight <= LARGEST:
-        raise InvalidParameter("weights", f"numbers from {1 / LARGEST:.0e} to {LARGEST:.0e}", f"{text!r} for {place}")
+        weight, hint = number_in(text), ""
+    except ValueError as error:
+        weight, hint = math.nan, "" if str(error) == NO_NUMBER else f"{error}."
+    if weight != 0 and not 1 / LARGEST <= weight <= LARGEST:
+        expected, hint = (
+            f"numbers from {1 / LARGEST:.0e} to {LARGEST:.0e}",
+            hint or "A weight of 0 leaves reports out.",
+        )
+        raise InvalidParameter("weights", expected, f"{text!r} for {place}", hint=hint)
     return weight

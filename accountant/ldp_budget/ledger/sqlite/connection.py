@@ -375,10 +375,15 @@ def require_both(file: Path, secret: bytes | None = None) -> None:
     if not key_is_there:
         if file.stat().st_size and not _is_database(file):
             raise LedgerError(str(file), "this is not an ldp-budget ledger", hint=_NAME)
+        if not file.stat().st_size:
+            raise LedgerError(str(file), "the file is empty, and no ledger", hint=_EMPTY)
         raise LedgerError(str(file), f"its key file {key} is missing", hint=_RESTORE)
 
 
 _NAME = "Name a ledger, such as budget.db."
+_EMPTY = (
+    "If it never was a ledger, delete it and run the command again. If it was, restore it from a backup with its key."
+)
 _RESTORE = "Restore it from a backup."
 
 
