@@ -415,8 +415,9 @@ def _names(ctx: click.Context, incomplete: str, read: Callable[[Accountant], lis
 
 
 def collection_names(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
-    """Complete the name of a collection of the ledger."""
-    return _names(ctx, incomplete, lambda ledger: [str(each["name"]) for each in ledger.collections()])
+    """Complete the name of a collection of the ledger, also after `collection:`."""
+    prefix = "collection:" if incomplete.startswith("collection:") else ""
+    return _names(ctx, incomplete, lambda ledger: [f"{prefix}{each['name']}" for each in ledger.collections()])
 
 
 def policy_names(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:

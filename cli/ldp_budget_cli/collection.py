@@ -206,7 +206,7 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
     """
     from ldp_budget.errors import NotSupported
 
-    ledger = open_ledger(ctx)
+    ledger, name = open_ledger(ctx), name.removeprefix("collection:")
     if client:
         # Exactly as agreed: any addition would change its digest.
         click.echo(json.dumps(ledger.collection(name).definition(), indent=2, ensure_ascii=False))

@@ -9,6 +9,7 @@ from click.shell_completion import ShellComplete
 
 from command_line import CommandLine
 from ldp_budget_cli.app import COMMANDS, cli
+from ldp_budget_cli.bash_completion import BashCompletion
 
 
 def offered(*words: str) -> list[str]:
@@ -35,8 +36,29 @@ def test_completion_offers_commands_mechanisms_collections_and_policies(ledger: 
     assert offered("spend", "alice", "collection:") == ["collection:party"]
     for words in (("collection", "show"), ("estimate",), ("randomize",)):
         assert offered(*words, "") == ["party"]
+        assert offered(*words, "collection:p") == ["collection:party"]
     for words in (("policy", "show"), ("balance", "--policy"), ("spend", "alice", "party", "--policy")):
         assert offered(*words, "d") == ["daily", "default"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ldp-budget spend alice collection : pa", ["party"]),
+        ("ldp-budget spend alice collection :", ["party"]),
+        ("ldp-budget spend alice collection:pa", ["party"]),
+        ("ldp-budget estimate collection : p", ["party"]),
+        ("ldp-budget collection show pa", ["party"]),
+        ("ldp-budget collection", ["collection"]),
+    ],
+)
+def test_completion_in_bash_joins_the_words_of_a_collection(
+    ledger: None, monkeypatch: pytest.MonkeyPatch, line: str, expected: list[str]
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+    found = BashCompletion(cli, {}, "ldp-budget", "_LDP_BUDGET_COMPLETE").complete()
+    assert [each.partition(",")[2] for each in found.splitlines()] == expected
 
 
 def test_completion_offers_the_options_of_the_mechanism(ledger: None) -> None:

@@ -269,3 +269,48 @@ def test_quote_that_does_not_close_names_its_line(randomize: Callable[..., Any],
 
 def test_cell_of_several_lines_is_one_cell(randomize: Callable[..., Any]) -> None:
     assert "2 reports written" in randomize('user,note,answer\na,"one\ntwo, three\nfour",yes\nb,"x\r\ny",no\n')
+
+
+# -- inputs that cannot work -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("service", "why"),
+    [
+        ("https://host/path", "without a path, because the service has its pages at /s/NAME"),
+        ("https://", "with a host"),
+        ("https://user:secret@host", "without a user"),
+        ("https://host:99999", "with a host"),
+        ("https://[::1", "with a host"),
+        ("host", "begins with https://"),
+    ],
+)
+def test_invite_to_a_url_that_cannot_work_is_refused(
+    polls: CommandLine, tmp_path: Path, service: str, why: str
+) -> None:
+    (tmp_path / "u.csv").write_text("user\nann\n", encoding="utf-8")
+    assert why in polls.error("invite", "poll", tmp_path / "u.csv", "--service", service, code=2)
+
+
+def test_invite_to_the_root_of_a_host_prints_links(polls: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text("user\nann\n", encoding="utf-8")
+    words = ("invite", "poll", tmp_path / "u.csv", "--service")
+    for service in ("https://host", "https://host:8443/", "http://127.0.0.1:8000"):
+        assert f"{service.rstrip('/')}/s/poll#" in polls(*words, service).stdout
+
+
+def test_empty_ledger_file_is_refused_with_what_to_do(command: CommandLine, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    for words in (("policy", "list"), ("policy", "set", "default", "--limit", "lifetime=1"), ("ledger", "init")):
+        message = command.error("--ledger", empty, *words, code=1)
+        assert "the file is empty, and no ledger. If it never was a ledger, delete it" in message
+    assert empty.stat().st_size == 0
+
+
+@pytest.mark.parametrize("name", ["poll.reports.skipped.csv", "poll.reports.partial", "answers.csv"])
+def test_estimate_of_a_side_file_names_the_report_file(polls: CommandLine, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("user,answer\nann,yes\n", encoding="utf-8")
+    message = polls.error("estimate", "poll", tmp_path / name, code=1)
+    assert (f"The reports are in {tmp_path / 'poll.reports'}" in message) == name.startswith("poll")
+    assert "ldp-budget randomize NAME FILE" in message or name.startswith("poll")

