@@ -19,7 +19,7 @@ from .errors import did_you_mean
 from .limit_text import number
 from .mechanism_cards import card_lines
 from .mechanism_subcommands import as_typed, mechanism_command, parse_reports
-from .number_types import parse_margin
+from .number_types import WHOLE, parse_margin
 from .output import (
     JSON,
     central_loss,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     build=lambda mechanism, values: mechanism.calibrate(**values),
     offers=lambda mechanism, field: not field.derived,
 )
-@click.option("--users", type=int, metavar="N", help="Also predict the standard error of an estimate from N users.")
+@click.option("--users", type=WHOLE, metavar="N", help="Also predict the standard error of an estimate from N users.")
 @plot_option("the error against ε, and of a numeric mechanism the densities of its reports")
 @json_option
 def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json: bool) -> None:
@@ -261,9 +261,9 @@ def _filter(row: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--epsilon", required=True, metavar="E", help="The privacy loss ε of one report.")
-@click.option("--domain-size", type=int, metavar="D", help="The number of possible answers. Needs --users.")
+@click.option("--domain-size", type=WHOLE, metavar="D", help="The number of possible answers. Needs --users.")
 @click.option(
-    "--users", type=int, metavar="N", help="The number of users. For numbers: rank by the error of the mean."
+    "--users", type=WHOLE, metavar="N", help="The number of users. For numbers: rank by the error of the mean."
 )
 @click.option("--lower", metavar="L", help="The smallest value: compare numeric mechanisms. Needs --upper.")
 @click.option("--upper", metavar="U", help="The largest value.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
+from ldp_budget._numbers import whole_in
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, UnknownName
 from ldp_budget.registry.plugins import mechanism as find_mechanism
 from ldp_budget.registry.plugins import registry
@@ -366,6 +367,6 @@ def parse_reports(ctx: click.Context, parameter: click.Parameter, value: str | N
     if value is None:
         return None
     try:
-        return int(value)
+        return whole_in(value)
     except ValueError:
         raise InvalidParameter("reports", "a whole number >= 1", value) from None

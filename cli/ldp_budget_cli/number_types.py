@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from ldp_budget._numbers import number_in, whole_in
+
 
 def _expected(kind: str, limits: click.FloatRange | click.IntRange) -> str:
     """Return the range in words, such as `a number > 0 and <= 3660`."""
@@ -25,8 +27,8 @@ class NumberRange(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
+            return super().convert(number_in(value) if isinstance(value, str) else value, param, ctx)
+        except (click.BadParameter, ValueError):
             raise _wrong(param, _expected("a number", self), value, ctx) from None
 
 
@@ -35,9 +37,22 @@ class WholeRange(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
+            return super().convert(whole_in(value) if isinstance(value, str) else value, param, ctx)
+        except (click.BadParameter, ValueError):
             raise _wrong(param, _expected("a whole number", self), value, ctx) from None
+
+
+class _Whole(click.types.IntParamType):
+    """A whole number in digits 0 to 9."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return whole_in(value) if isinstance(value, str) else value
+        except ValueError:
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+
+
+WHOLE = _Whole()
 
 
 def parse_margin(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -45,7 +60,7 @@ def parse_margin(ctx: click.Context, parameter: click.Parameter, value: str | No
     if value is None:
         return None
     try:
-        margin = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+        margin = number_in(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
     except ValueError:
         margin = math.nan
     if not 0 < margin < 1 or value != "".join(value.split()):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget._numbers import whole_in
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import float_up
@@ -249,7 +250,7 @@ def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str | N
     if value is None:
         return None
     try:
-        return int(value)
+        return whole_in(value)
     except ValueError:
         raise InvalidParameter("samples", "a whole number", value) from None
 

@@ -24,6 +24,7 @@ from .app import collection_names, open_ledger
 from .design_options import design_options, is_designed, source_and_design, typed_design
 from .estimate import answers_to_count, top_option, twins
 from .inputs import find_collection
+from .number_types import WholeRange
 from .output import counted, json_option, print_json
 from .survey_estimate import check_options
 
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 @click.option("--out", metavar="FILE", help="The HTML file to write; with --markdown [default: standard output]")
 @click.option("--overwrite", is_flag=True, help="Replace the file at --out.")
 @click.option("--markdown", is_flag=True, help="Write Markdown, without pictures.")
-@click.option("--invited", type=click.IntRange(min=0), metavar="N", help="How many people were invited.")
+@click.option("--invited", type=WholeRange(min=0), metavar="N", help="How many people were invited.")
 @click.option(
     "--refused",
-    type=click.IntRange(min=0),
+    type=WholeRange(min=0),
     metavar="N",
     help="How many people the budget refused [default: what the ledger knows of, for all surveys]",
 )

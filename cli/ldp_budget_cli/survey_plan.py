@@ -9,7 +9,7 @@ import click
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .mechanism_subcommands import MechanismGroup
-from .number_types import parse_margin
+from .number_types import WholeRange, parse_margin
 from .output import counted, decimal_option, json_option, next_step, print_json, rounded
 from .tables import print_table
 
@@ -48,7 +48,7 @@ class PlanGroup(MechanismGroup):
 @click.command("plan")
 @click.option("--survey", metavar="FILE|NAME", help="Plan the survey of a TOML file, or of the ledger.")
 @click.option("--collection", metavar="NAME", help="Plan a collection of one question.")
-@click.option("--respondents", type=click.IntRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
+@click.option("--respondents", type=WholeRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
 @click.option(
     "--margin",
     metavar="SHARE",

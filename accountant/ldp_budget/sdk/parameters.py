@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, overload
 from unicodedata import bidirectional, category
 
+from .._numbers import whole_in
 from ..errors import InvalidParameter
 from ..guarantees.fixed_point import canonical, decimal
 
@@ -259,7 +260,8 @@ def _plain(value: Any) -> Any:
 
 def _fraction(entry: Any) -> Fraction:
     if isinstance(entry, str) and "/" in entry:
-        return Fraction(entry)
+        numerator, denominator = entry.split("/", 1)
+        return Fraction(whole_in(numerator), whole_in(denominator))
     return Fraction(entry) if isinstance(entry, Fraction) else Fraction(decimal(entry))
 
 
