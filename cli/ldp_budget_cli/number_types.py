@@ -52,7 +52,17 @@ class _Whole(click.types.IntParamType):
             self.fail(f"{value!r} is not a valid integer.", param, ctx)
 
 
-WHOLE = _Whole()
+class _Number(click.types.FloatParamType):
+    """A number in digits 0 to 9."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return number_in(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a valid float.", param, ctx)
+
+
+WHOLE, NUMBER = _Whole(), _Number()
 
 
 def parse_margin(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:

@@ -24,7 +24,7 @@ from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import Listing, exact_users_option, user_column_option
 from .limit_text import receipt_lines
 from .mechanism_subcommands import as_typed, mechanism_command, note_option, parse_reports
-from .number_types import NumberRange
+from .number_types import NUMBER
 from .output import charging, counted, json_option, next_step, options, print_json, strict_option
 from .refusals import MOST_QUOTED, print_refusing_limits
 from .table_reader import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
@@ -108,7 +108,7 @@ def spend(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None:
 @_key_options
 @click.option(
     "--expires",
-    type=NumberRange(),
+    type=NUMBER,
     default=3600,
     metavar="SECONDS",
     help="Seconds in which the charge can be voided; then it stays [default: 3600]",

@@ -251,6 +251,7 @@ ldp_budget.surveys.moments
 ldp_budget.surveys.quantiles
 ldp_budget.surveys.questions
 ldp_budget.surveys.raking
+ldp_budget.surveys.side_tables
 ldp_budget.surveys.strata
 ldp_budget.surveys.survey_estimates
 ldp_budget.surveys.two_way
