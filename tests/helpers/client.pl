@@ -10,6 +10,7 @@ use Encode qw(encode_utf8);
 use JSON::PP ();
 use Math::BigInt;
 use POSIX ();
+use Unicode::Normalize qw(NFC);
 
 sub whole { Math::BigInt->new("$_[0]") }    # of an expression: no limit of size
 sub word { 0 + "$_[0]" }                    # of a draw or a hash: exact below 2**64
@@ -351,34 +352,56 @@ my %named = (    # the first argument is a text
     bloom => sub { [bloom(@_)] },
 );
 
+sub must { my ($holds) = @_; die "the specification defines no such step\n" if !$holds }
+
+sub within {    # a number that is checked
+    my ($x, $least, $most) = @_;
+    must(whole($x) >= $least && whole($x) <= $most);
+    return $x;
+}
+
+sub flags { within($_, 0, 1) for @{ $_[0] }; $_[0] }
+
+my $huge = whole(2)**4096;
+my $half = whole(2)**63;
+my %ranges = (    # of the arguments of draws and hashes, without their text
+    bit => [[0, $two_to_64]], bits => [[0, $two_to_64], [0, 2**23]], bit_at => [[0, $two_to_64 - 1]],
+    below => [[1, $half]], belows => [[1, $half], [0, 2**23]], belows_from => [[1, $half], [0, 2**23]],
+    subset => [[1, $half], [0, 2**23]], geometric => [[0, $two_to_64 - 1]], laplace => [[0, 40]], normal => [[0, 40]],
+    kept_bits => [[-$half, $half - 1], [0, $two_to_64], [0, 2**23]],
+    kept_belows => [[-$half, $half - 1], [1, $half], [0, 2**23]], kept_top => [[-$half, $half - 1], [0, 64]],
+    polynomial => [[0, $two_to_64 - 1], [-$huge, $huge], [1, $half]],
+    bloom => [[-$huge, $huge], [-$huge, $huge], [1, 2**23], [0, 2**16]], onehot => [[-$huge, $huge], [0, 2**23]],
+);
+
 my %numbers = (    # place by place
     add => sub { $_[0] + $_[1] },
     sub => sub { $_[0] - $_[1] },
     mul => sub { $_[0] * $_[1] },
-    div => sub { scalar $_[0]->copy->bdiv($_[1]) },
-    mod => sub { $_[0]->copy->bmod($_[1]) },
-    shr => sub { scalar $_[0]->copy->bdiv(whole(2)**$_[1]) },
-    shl => sub { $_[0] * whole(2)**$_[1] },
-    and => sub { $_[0] & $_[1] },
-    xor => sub { $_[0] ^ $_[1] },
+    div => sub { scalar $_[0]->copy->bdiv(within($_[1], 1, $huge)) },
+    mod => sub { $_[0]->copy->bmod(within($_[1], 1, $huge)) },
+    shr => sub { scalar $_[0]->copy->bdiv(whole(2)**within($_[1], 0, 2**16)) },
+    shl => sub { $_[0] * whole(2)**within($_[1], 0, 2**16) },
+    and => sub { within($_[0], 0, $huge) & within($_[1], 0, $huge) },
+    xor => sub { within($_[0], 0, $huge) ^ within($_[1], 0, $huge) },
     min => sub { $_[0] < $_[1] ? $_[0] : $_[1] },
     max => sub { $_[0] > $_[1] ? $_[0] : $_[1] },
     lt => sub { $_[0] < $_[1] ? 1 : 0 },
     ge => sub { $_[0] >= $_[1] ? 1 : 0 },
     eq => sub { $_[0] == $_[1] ? 1 : 0 },
-    where => sub { $_[0] == 1 ? $_[1] : $_[2] },
-    parity => sub { $_[0]->as_bin =~ tr/1// % 2 },
+    where => sub { within($_[0], 0, 1) == 1 ? $_[1] : $_[2] },
+    parity => sub { within($_[0], 0, $huge)->as_bin =~ tr/1// % 2 },
 );
 
 my %vectors = (
     list => sub { [@_] },
-    at => sub { $_[0][$_[1]] },
-    put => sub { my ($vector, $i, $a) = @_; my @new = @$vector; $new[$i] = $a; \@new },
+    at => sub { $_[0][within($_[1], 0, $#{ $_[0] })] },
+    put => sub { my ($vector, $i, $a) = @_; my @new = @$vector; $new[within($i, 0, $#new)] = $a; \@new },
     sort => sub { [sort { $a <=> $b } @{ $_[0] }] },
-    first => sub { my $bits = $_[0]; (grep { $bits->[$_] == 1 } 0 .. $#$bits)[0] // 0 },
+    first => sub { my $bits = flags($_[0]); (grep { $bits->[$_] == 1 } 0 .. $#$bits)[0] // 0 },
     rank => \&rank,
-    onehot => sub { my ($i, $n) = @_; [map { $_ == $i ? 1 : 0 } 0 .. $n - 1] },
-    join => sub { my $sum = whole(0); $sum = 2 * $sum + $_ for reverse @{ $_[0] }; $sum },
+    onehot => sub { my ($i, $n) = @_; within($i, 0, $n - 1); [map { $_ == $i ? 1 : 0 } 0 .. $n - 1] },
+    join => sub { my $sum = whole(0); $sum = 2 * $sum + $_ for reverse @{ flags($_[0]) }; $sum },
     floyd => sub {
         my ($vector, $b) = @_;
         my (@new, %seen);
@@ -392,6 +415,7 @@ my %vectors = (
 
 sub rank {
     my ($vector, $a) = @_;
+    must($vector->[$_ - 1] <= $vector->[$_]) for 1 .. $#$vector;
     my ($low, $high) = (0, scalar @$vector);    # those before low are <= a, those from high on are > a
     while ($low < $high) {
         my $middle = ($low + $high) >> 1;
@@ -406,8 +430,9 @@ sub exact { my ($x) = @_; ref $x eq 'ARRAY' ? [map { exact($_) } @$x] : ref $x ?
 
 sub over_places {
     my ($operator, @arguments) = @_;
-    my ($vector) = grep { ref eq 'ARRAY' } @arguments;
+    my ($vector, @others) = grep { ref eq 'ARRAY' } @arguments;
     return $operator->(@arguments) if !$vector;
+    must(@$_ == @$vector) for @others;
     return [map { my $i = $_; $operator->(map { ref eq 'ARRAY' ? $_->[$i] : $_ } @arguments) } 0 .. $#$vector];
 }
 
@@ -417,8 +442,16 @@ sub evaluate {
     my ($name, @arguments) = @$expression;
     my @text = $named{$name} ? shift @arguments : ();
     @arguments = (@text, map { evaluate($_, $known) } @arguments);
-    return exact(over_places($numbers{$name}, @arguments)) if $numbers{$name};
+    if ($numbers{$name}) {
+        my $found = exact(over_places($numbers{$name}, @arguments));
+        within($_, 1 - $huge, $huge - 1) for ref $found eq 'ARRAY' ? @$found : $found;
+        return $found;
+    }
     my $operator = $draws{$name} // $named{$name} // $vectors{$name};
+    my @numbers = @arguments[scalar(@text) .. $#arguments];
+    my $ranges = $ranges{$name} // [];
+    within($numbers[$_], @{ $ranges->[$_] }) for 0 .. $#$ranges;
+    must($numbers[1] <= $numbers[0]) if $name eq 'subset';
     return exact($operator->(@arguments));
 }
 
@@ -450,12 +483,18 @@ sub decimal {    # its digits, and how many of them stand after the point
 
 sub double { (POSIX::strtod("$_[0]"))[0] }
 
+my $ends = '[\s\x{1c}-\x{1f}\x{85}\x{ad}\x{61c}\x{180e}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2060}-\x{2064}'
+    . '\x{2066}-\x{2069}\x{feff}]+';
+
+sub canonical_text { NFC("$_[0]") =~ s/\A$ends|$ends\z//gr }
+
 sub value {    # the whole number of an answer
     my ($definition, $answer) = @_;
     my $input = $definition->{input};
+    $answer = canonical_text($answer);
     if ($input->{kind} eq 'answer') {
         my $names = $definition->{answers};
-        if ($names) { ($answer) = grep { $names->[$_] eq $answer } 0 .. $#$names }
+        if ($names) { ($answer) = grep { canonical_text($names->[$_]) eq $answer } 0 .. $#$names }
         elsif ($input->{text} && length $answer && $answer !~ /^(?:0|-?[1-9][0-9]*)\z/) {
             my $digest = blake2b(encode_utf8($answer), 8, person => 'ldp-budget text');
             $answer = whole(unpack 'Q<', $digest) % whole($input->{count});
@@ -479,10 +518,16 @@ sub value {    # the whole number of an answer
 sub report_part {
     my ($known, $kind, $name, @shape) = @_;
     my @vector = ref $known->{$name} eq 'ARRAY' ? @{ $known->{$name} } : $known->{$name};
+    if ($kind ne 'float64') {
+        must(@vector == $shape[-1]);
+        within($_, 0, $kind eq 'packed' ? 1 : whole(256)**$shape[0] - 1) for @vector;
+    }
     if ($kind eq 'uint') { return join '', map { substr pack('Q<', word($_)), 0, $shape[0] } @vector }
     if ($kind eq 'packed') { return pack 'b*', join '', @vector }
     my ($origin, $step, $plus) = @shape;
-    return join '', map { pack 'd<', double($origin) + double($_ + $plus) * double($step) } @vector;
+    my $double = double($origin) + double($vector[0] + $plus) * double($step);
+    must($double - $double == 0);
+    return pack 'd<', $double;
 }
 
 sub report {

@@ -39,7 +39,7 @@ def loss_of(definition: dict[str, Any]) -> float:
     """The exact ε of a definition of the specified form; infinite if some answer shows for certain."""
     given = definition["input"]
     count = int(given["last"]) + 1 if given["kind"] == "number" else int(given["count"])
-    laws = [_law(definition, value) for value in range(count)]
+    laws = [law_of(definition, value) for value in range(count)]
     outcomes = set().union(*laws)
     if any(outcome not in law for law in laws for outcome in outcomes):
         return math.inf
@@ -50,7 +50,8 @@ def _log(ratio: Fraction) -> float:
     return math.log(ratio.numerator) - math.log(ratio.denominator) if ratio > 2 else math.log1p(float(ratio - 1))
 
 
-def _law(definition: dict[str, Any], value: int) -> dict[Any, Fraction]:
+def law_of(definition: dict[str, Any], value: int) -> dict[Any, Fraction]:
+    """The exact probability of each report of an answer, and of no report."""
     law: dict[Any, Fraction] = {}
     tables = {name: _numbers(table) for name, table in definition["tables"].items()}
     waiting: list[tuple[int, dict[str, Any], Fraction]] = [(0, {**tables, "value": value}, Fraction(1))]

@@ -212,3 +212,15 @@ def test_bytes_not_read_are_found(tmp_path: Path) -> None:
     done = run(laid_down(tmp_path, case["definition"], case["vectors"]))
     assert done.returncode == 1
     assert " after 5 of 6 bytes, and not " in done.stdout
+
+
+def test_run_that_must_fail_makes_no_report(tmp_path: Path) -> None:
+    """The vectors of refusals, as those of JavaScript and Python."""
+    rows = json.loads((VECTORS.parent / "refusals.json").read_text())["failures"]
+    for number, row in enumerate(rows):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        vector = {"answer": row["answer"], "secret": bytes(32).hex(), "stream": "ff" * 64, "report": ""}
+        done = run(laid_down(folder, row["definition"], [vector]))
+        assert done.returncode == 1, row["name"]
+        assert "an error: the specification defines no such step" in done.stdout, row["name"]

@@ -36,6 +36,7 @@ from ...sdk.interpreter import evaluate
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check_largest
 from .program_distribution import kept_laws, law, law_of_values
 from .symmetry import answers_are_alike
+from .totality import cannot_fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -118,8 +119,11 @@ Laws = dict[int, "dict[bytes, Fraction]"]
 def cell_laws(program: Program, most: int, runs: int) -> tuple[Program, Laws] | None:
     """Return the program of cells, and the law of the report of each cell, or of two cells that cover all.
 
-    Return None if these do not cover every answer. Raises `NotSupported` if the draws have more than `most` outcomes.
+    Return None if these do not cover every answer, or a step that is left out may fail for some answer. Raises
+    `NotSupported` if the draws have more than `most` outcomes.
     """
+    if not cannot_fail(program):
+        return None
     if program.memo not in ("", "value"):
         return _memo_laws(program, most, runs)
     hashed = hashed_step(program)
