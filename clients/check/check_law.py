@@ -329,7 +329,7 @@ class Run:
         need(name in OPERATE, f"the operator {name}", CANNOT)
         sizes = {len(x) for x in given if isinstance(x, list)}
         if FORMS[name][1] == "each" and sizes:
-            need(len(sizes) == 1, "vectors of two lengths")
+            need(len(sizes) == 1 and ranged(name, given), "vectors of two lengths")
             return [self.apply(name, [x[j] if isinstance(x, list) else x for x in given]) for j in range(max(sizes))]
         if name == "list" or (name in ("at", "put") and not needs_of(given[1])):
             self.spend(len(given[0]) if name == "put" else 1)

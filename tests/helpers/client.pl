@@ -429,10 +429,17 @@ sub rank {
 sub exact { my ($x) = @_; ref $x eq 'ARRAY' ? [map { exact($_) } @$x] : ref $x ? $x : whole($x) }
 
 sub over_places {
-    my ($operator, @arguments) = @_;
+    my ($name, $operator, @arguments) = @_;
     my ($vector, @others) = grep { ref eq 'ARRAY' } @arguments;
     return $operator->(@arguments) if !$vector;
     must(@$_ == @$vector) for @others;
+    if (!@$vector) {    # numbers beside vectors without entries are checked all the same
+        my ($first, $last) = map { ref eq 'ARRAY' ? undef : $_ } @arguments[0, -1];
+        within($last, 1, $huge) if $name =~ /^(?:div|mod)$/ && defined $last;
+        within($last, 0, 2**16) if $name =~ /^sh[lr]$/ && defined $last;
+        within($first, 0, 1) if $name eq 'where' && defined $first;
+        if ($name =~ /^(?:and|xor)$/) { within($_, 0, $huge) for grep { defined } $first, $last }
+    }
     return [map { my $i = $_; $operator->(map { ref eq 'ARRAY' ? $_->[$i] : $_ } @arguments) } 0 .. $#$vector];
 }
 
@@ -443,7 +450,7 @@ sub evaluate {
     my @text = $named{$name} ? shift @arguments : ();
     @arguments = (@text, map { evaluate($_, $known) } @arguments);
     if ($numbers{$name}) {
-        my $found = exact(over_places($numbers{$name}, @arguments));
+        my $found = exact(over_places($name, $numbers{$name}, @arguments));
         within($_, 1 - $huge, $huge - 1) for ref $found eq 'ARRAY' ? @$found : $found;
         return $found;
     }

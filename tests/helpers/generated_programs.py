@@ -191,6 +191,8 @@ def _placewise(name: str, given: list[Any]) -> Any:
     _must(len(sizes) <= 1)
     if not sizes:
         return _number(name, given)
+    if sizes == {0}:  # numbers beside vectors without entries must be in their ranges, too
+        _number(name, [x if isinstance(x, int) else int(place == 1) for place, x in enumerate(given)])
     return [_number(name, [x[j] if isinstance(x, list) else x for x in given]) for j in range(max(sizes))]
 
 
@@ -409,6 +411,7 @@ class Generator:
                 ["add", vector, ["ge", vector, a]],
                 ["list", a, self._scalar()],
                 ["floyd", vector, 2],
+                [chance.choice(["mod", "shl", "and"]), ["list"], a],
             ]
         )
         return made, 0
@@ -425,6 +428,66 @@ class Generator:
                 count = sizes.get(name, 1)
                 parts.append([kind, name, *([self.chance.choice([1, 2])] if kind == "uint" else []), count])
         return {"dtype": "|u1", "shape": [1], "parts": parts}
+
+
+# -- steps at the ends of ranges ---------------------------------------------------------------------------------------
+
+_ENDS = (
+    *(0, 1, 2, 3, -1, -5, 4095, 4096, 65536, 65537, 2**23, 2**23 + 1, 2**53 - 1, 2**53, -(2**53) - 1),
+    *(2**63, 2**63 - 1, -(2**63), 2**64 - 1, 2**64, 2**4095, 2**4096 - 1, 1 - 2**4096),
+)
+
+
+def odd_definition(chance: random.Random) -> dict[str, Any]:
+    """A definition of one step with numbers at the ends of all ranges, which often fails, and a report of it."""
+    step = _odd_step(chance)
+    visible = ["mod", ["add", "odd", str(2**63)], str(2**64)]
+    steps = [["odd", step], ["report", visible if chance.random() < 0.7 else "odd"]]
+    part: list[Any] = ["uint", "report", 8, chance.choice([0, 1, 1, 1, 2, 2, 3, 4, 5])]
+    if chance.random() < 0.2:
+        part = ["float64", "report", chance.choice(["0.5", "-1e308"]), chance.choice(["0.25", "1e300"]), str(2**60)]
+    return definition_with(
+        input={"kind": "answer", "count": 4, "text": False},
+        steps=steps,
+        report={"dtype": "|u1", "shape": [1], "parts": [part]},
+        memo="value" if step[0].startswith("kept") else "",
+    )
+
+
+def _odd_step(chance: random.Random) -> list[Any]:
+    def number() -> Any:
+        end = chance.choice(_ENDS)
+        return (end if abs(end) < 2**53 else str(end)) if chance.random() < 0.5 else chance.choice(known)
+
+    def vector() -> Any:
+        rows = [[], [number()], [number(), number()], [0, 1], [1, 1, 0], [0, 1, 2]]
+        return ["list", *chance.choice(rows)] if chance.random() < 0.9 else ["onehot", "value", 4]
+
+    def either() -> Any:
+        return number() if chance.random() < 0.5 else vector()
+
+    known: list[Any] = ["value", ["sub", "value", 1], ["mul", "value", str(2**60)]]
+    few, places = chance.choice([0, 1, 3, 5, -1]), chance.choice([0, 1, 40, 41, -1])
+    pairs = ["add", "sub", "mul", "div", "mod", "shr", "shl", "and", "xor", "min", "max", "lt", "ge", "eq"]
+    steps: list[list[Any]] = [
+        *([name, either(), either()] for name in pairs),
+        *(["where", either(), either(), either()], ["parity", either()], ["at", vector(), number()]),
+        *(
+            ["put", vector(), number(), number()],
+            ["sort", vector()],
+            ["first", vector()],
+            ["rank", vector(), number()],
+        ),
+        *(["join", vector()], ["floyd", vector(), number()], ["onehot", number(), few]),
+        *(["polynomial", "s", number(), number(), number()], ["bloom", "s", number(), number(), number(), few]),
+        *(["bit", number()], ["bits", number(), few], ["bit_at", number()], ["bits_each", vector()]),
+        *(["below", number()], ["belows", number(), few], ["belows_from", number(), few]),
+        *(["subset", chance.choice([number(), 5, 1, 0]), few], ["shuffle", vector()]),
+        *(["geometric", chance.choice([0, 5, str(2**63), -1, str(2**64)])], ["laplace", places], ["normal", places]),
+        *(["kept_bits", "a", number(), number(), few], ["kept_belows", "b", number(), number(), few]),
+        ["kept_top", "c", number(), chance.choice([0, 1, 64, 65, -1])],
+    ]
+    return chance.choice(steps)
 
 
 # -- other forms ---------------------------------------------------------------------------------------------------

@@ -227,9 +227,12 @@ def _part(part: list[Any], known: dict[str, Any]) -> bytes:
             return struct.pack(f"<{count}{_SIZES[size]}", *numbers)
         return b"".join([number.to_bytes(size, "little") for number in numbers])
     origin, step, plus = more
-    number = float(origin) + float(found + int(plus)) * float(step)
+    try:
+        number = float(origin) + float(found + int(plus)) * float(step)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"a report must have a number that a double holds: got {number}")
+        raise ValueError("a report must have a number that a double holds: got a larger one")
     return struct.pack("<d", number)
 
 

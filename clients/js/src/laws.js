@@ -176,6 +176,7 @@ function overVectors(name, given, answer) {
   /** @type {any} */
   const vector = given.find(Array.isArray);
   if (!vector) return oneByOne(name, given);
+  requires(vector.length > 0, "an operation on vectors without entries");
   requires(given.every((each) => !Array.isArray(each) || each.length === vector.length), "vectors of two lengths");
   const made = vector.map((/** @type {any} */ _, /** @type {number} */ i) => oneByOne(name, given.map((each) => (Array.isArray(each) ? each[i] : each))));
   const other = given.find((each) => each !== vector);

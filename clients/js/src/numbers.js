@@ -118,6 +118,19 @@ export const EACH = new Map(
   ]),
 );
 
+/**
+ * Checks the numbers that an operator takes beside vectors that have no entry: those are checked entry by entry.
+ * @param {string} name
+ * @param {any[]} given
+ */
+export function checkBeside(name, given) {
+  const number = (/** @type {number} */ i, /** @type {Whole} */ least, /** @type {Whole} */ most) => Array.isArray(given[i]) || within(given[i], least, most);
+  if (name === "div" || name === "mod") number(1, 1, LARGEST);
+  if (name === "shl" || name === "shr") number(1, 0, MOST_SHIFT);
+  if (name === "where") number(0, 0, 1);
+  if (name === "and" || name === "xor") [0, 1].forEach((i) => number(i, 0, LARGEST));
+}
+
 /** @type {(vector: Vector, place: Whole, number: Whole) => Vector} */
 function put(vector, place, number) {
   const changed = [...vector];

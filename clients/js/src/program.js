@@ -3,7 +3,7 @@
 import { canonicalText, fromLittleEndian, joined, littleEndian, toHex, utf8, words } from "./bytes.js";
 import { Draws, MOST_BOUND } from "./draws.js";
 import { blake2b, sha256, shake } from "./hashes.js";
-import { EACH, MOST, WHOLE, literal, sized, small, within } from "./numbers.js";
+import { EACH, MOST, WHOLE, checkBeside, literal, sized, small, within } from "./numbers.js";
 import { DRAWS, checkProgram, finite } from "./syntax.js";
 
 /** @typedef {import("./numbers.js").Whole} Whole */
@@ -206,7 +206,7 @@ export class Program {
     const whole = WHOLE.get(name);
     if (whole) return (run) => whole(...worked(run));
     const each = /** @type {any} */ (EACH.get(name));
-    return (run) => overVectors(run.lift ? run.lift(each) : each, worked(run));
+    return (run) => overVectors(name, run.lift ? run.lift(each) : each, worked(run));
   }
 
   /**
@@ -308,12 +308,14 @@ export class Program {
 }
 
 /**
+ * @param {string} name
  * @param {(...numbers: any[]) => Whole} operate
  * @param {any[]} given
  */
-function overVectors(operate, given) {
+function overVectors(name, operate, given) {
   const size = given.find(Array.isArray)?.length;
   if (size === undefined) return operate(...given);
+  if (size === 0) checkBeside(name, given);
   /** @type {Vector[]} */
   const [a, b = [], c = []] = given.map((each) => (Array.isArray(each) ? listed(each, size) : new Array(size).fill(each)));
   return a.map((number, i) => operate(number, b[i], c[i]));

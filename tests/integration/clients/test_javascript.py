@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import ldp_budget
 from client_cases import CASES, Recorder, streams
+from generated_programs import Generator, odd_definition, sealed
 from javascript import PACKAGE, VECTORS, adapted, answered, evaluated, run
 from ldp_budget import OutsideDomain
 from ldp_budget.registry.collections import Collection
@@ -458,3 +460,52 @@ def test_reports_of_node_are_estimated_correctly(name: str) -> None:
     estimate = mechanism.estimate(reports, range(3)) if given["text"] else mechanism.estimate(reports)
     found = len(estimate.counts[:3])
     assert (np.abs(estimate.counts[:3] - counts[:found]) <= 4.5 * estimate.std_errors[:3]).all()
+
+
+# -- runs of random programs -----------------------------------------------------------------------------------------
+
+
+def _run_in_python(definition: dict[str, Any], value: int, stream: Recorder) -> str:
+    try:
+        report = interpret(
+            Program.from_json(definition), value, StreamDraws(stream, bytes(32), definition["context"])
+        )
+    except (ValueError, OverflowError):
+        return "none"
+    return f"{report.hex()} {len(stream.read_so_far)}"
+
+
+@pytest.mark.parametrize(("seed", "count"), [(0, 600), pytest.param(1, 10_000, marks=pytest.mark.exhaustive)])
+def test_random_programs_make_the_same_reports_or_none(tmp_path: Path, seed: int, count: int) -> None:
+    """Both interpreters refuse the same programs, fail in the same runs, and read the same bytes."""
+    chance, generator, asked, expected = random.Random(seed), Generator(seed), [], []
+    for place in range(count):
+        definition = sealed(odd_definition(chance) if place % 2 else generator.definition())
+        for value in (0, 1):
+            stream = Recorder(SeededStream(2 * place + value))
+            expected.append(_run_in_python(definition, value, stream))
+            asked.append([definition, value, (stream.read_so_far + bytes(64)).hex()])
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    source = f"""
+        const {{ readFileSync }} = await import("node:fs");
+        const {{ Program }} = await import({json.dumps((PACKAGE / "src" / "program.js").as_uri())});
+        const {{ Draws }} = await import({json.dumps((PACKAGE / "src" / "draws.js").as_uri())});
+        const {{ fromHex, toHex }} = await import({json.dumps((PACKAGE / "src" / "bytes.js").as_uri())});
+        const asked = JSON.parse(readFileSync({json.dumps(str(tmp_path / "asked.json"))}, "utf8"));
+        const said = asked.map(([definition, value, stream]) => {{
+            const bytes = fromHex(stream);
+            let at = 0;
+            const draws = new Draws((count) => bytes.subarray(at, (at += count)));
+            try {{
+                const program = new Program(definition);
+                program.read = () => value;
+                return `${{toHex(program.run(value, {{ secret: new Uint8Array(32), draws }}))}} ${{at}}`;
+            }} catch (error) {{
+                return error instanceof TypeError || error instanceof RangeError ? "none" : error.stack;
+            }}
+        }});
+        console.log(JSON.stringify(said));
+    """
+    found = evaluated(source)
+    assert [pair for pair in zip(asked, expected, found, strict=True) if pair[1] != pair[2]] == []
+    assert 0.2 < sum(each == "none" for each in expected) / len(expected) < 0.8

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest da3fbf68f05f5f715c4034c5affeb333f38997d5cd56890374bb740da7ad05c3
+// made by clients/survey/build.mjs from 34 files with the digest ae27e2e80318a3a923d3621a56a7797b62703ca917ec86667a6534b2c6f6d6cb
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -357,6 +357,13 @@ var EACH = /* @__PURE__ */ new Map(
     ["parity", parity]
   ]
 );
+function checkBeside(name, given) {
+  const number = (i, least, most) => Array.isArray(given[i]) || within(given[i], least, most);
+  if (name === "div" || name === "mod") number(1, 1, LARGEST);
+  if (name === "shl" || name === "shr") number(1, 0, MOST_SHIFT);
+  if (name === "where") number(0, 0, 1);
+  if (name === "and" || name === "xor") [0, 1].forEach((i) => number(i, 0, LARGEST));
+}
 function put(vector, place2, number) {
   const changed = [...vector];
   changed[Number(within(place2, 0, vector.length - 1))] = number;
@@ -1098,7 +1105,7 @@ var Program = class {
       /** @type {any} */
       EACH.get(name)
     );
-    return (run) => overVectors(run.lift ? run.lift(each) : each, worked(run));
+    return (run) => overVectors(name, run.lift ? run.lift(each) : each, worked(run));
   }
   /**
    * A part of the report: its size, and how it is written.
@@ -1191,9 +1198,10 @@ var Program = class {
     return run;
   }
 };
-function overVectors(operate, given) {
+function overVectors(name, operate, given) {
   const size = given.find(Array.isArray)?.length;
   if (size === void 0) return operate(...given);
+  if (size === 0) checkBeside(name, given);
   const [a, b = [], c = []] = given.map((each) => Array.isArray(each) ? listed(each, size) : new Array(size).fill(each));
   return a.map((number, i) => operate(number, b[i], c[i]));
 }
@@ -1575,6 +1583,7 @@ function oneByOne(name, given) {
 function overVectors2(name, given, answer) {
   const vector = given.find(Array.isArray);
   if (!vector) return oneByOne(name, given);
+  requires(vector.length > 0, "an operation on vectors without entries");
   requires(given.every((each) => !Array.isArray(each) || each.length === vector.length), "vectors of two lengths");
   const made2 = vector.map((_, i) => oneByOne(name, given.map((each) => Array.isArray(each) ? each[i] : each)));
   const other = given.find((each) => each !== vector);
