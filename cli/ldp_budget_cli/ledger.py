@@ -112,8 +112,47 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
         click.echo(f"{'holds' if result.ok else 'does not hold'}: {entries}, head {result.head}")
         for problem in result.problems:
             click.echo(f"  {problem}")
+        for problem in result.acknowledged:
+            click.echo(f"  acknowledged: {problem}")
+        if result.open_entries and not result.final:
+            next_step("find out how this happened, then: ldp-budget ledger acknowledge ENTRY… --reason TEXT")
     if not result.ok:
         sys.exit(1)
+
+
+@ledger.command("acknowledge")
+@click.argument("entries", metavar="ENTRY...", nargs=-1)
+@click.option("--reason", metavar="TEXT", help="Say what happened. The record is permanent: name no users.")
+@json_option
+@click.pass_context
+def acknowledge(ctx: click.Context, entries: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+    """Acknowledge problems of entries that `ledger verify` names, on the machine of the ledger.
+
+    ENTRY is a number as `ledger verify` prints it: 12, 12-20, or 3.12 for entry 12 of partition 3. The command verifies
+    the ledger first. The administrative log records the entries, their problems and the reason. From then on the ledger
+    verifies, and `ledger move` works; `ledger verify` reports the problems as acknowledged.
+
+    An overdraft, a changed value, a broken chain and missing entries can never be acknowledged.
+
+    \b
+    Example:
+      ldp-budget ledger acknowledge 12-20 --reason "Written without an API key"
+    """
+    if not entries:
+        raise click.UsageError("ENTRY is missing: the numbers that ledger verify prints, such as 12 or 12-20.")
+    if reason is None:
+        raise click.UsageError(
+            '--reason is missing: say what happened. Example: --reason "Fault of version 1.0.0rc1"'
+        )
+    accountant = check_local(open_ledger(ctx), "entries are acknowledged on the machine of the ledger, with its key")
+    with progress("verifying") as on_progress:
+        written = accountant.ledger.acknowledge(entries, reason, on_progress=on_progress)
+    if as_json:
+        print_json({"records": [record.to_json() for record in written]})
+    else:
+        named = [name for record in written for name in record.body["entries"]]
+        click.echo(f"acknowledged: {counted(len(named), 'entry', 'entries')}")
+        next_step("ldp-budget ledger verify")
 
 
 @ledger.command("checkpoint")

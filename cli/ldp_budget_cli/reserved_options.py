@@ -91,6 +91,7 @@ OPTIONS = (
     "question",
     "rake",
     "rate",
+    "reason",
     "receipt",
     "receipts",
     "refused",

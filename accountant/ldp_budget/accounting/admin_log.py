@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from ..errors import InvalidParameter, RecordConflict
 from ..guarantees.fixed_point import LARGEST
 from ..ledger.calendar import from_micros
 from .admin_records import KEY, body_of, fault_of, is_own, name_of_key
+from .charge_request import LOCAL
 from .policy_approval import check_key_maker
 
 if TYPE_CHECKING:
@@ -96,6 +98,16 @@ def record_own(
     # The maker of a key holds two keys, and could approve with the second what they proposed with the first.
     check = check_key_maker if kind == KEY and (remote or caller.number) else None
     return _add(ledger, caller, kind, name, body, expected, check)
+
+
+def record_local(ledger: Ledger, kind: str, name: str, body: dict[str, Any]) -> Record:
+    """Add a record of one of the library's own kinds, written on the ledger's host, after the newest one."""
+    while True:
+        with ledger.reading() as reading:
+            newest = newest_number(reading)
+        check_own_record(kind, name, body, newest)
+        with suppress(RecordConflict):  # another caller has added one meanwhile
+            return _add(ledger, LOCAL, kind, name, body, newest)
 
 
 def record_faults(found: Iterable[Record]) -> tuple[str, ...]:

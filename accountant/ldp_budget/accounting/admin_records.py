@@ -11,6 +11,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ..ledger import models
+from ..ledger.hash_chain import parse
 from .limits import Limit
 from .policies import ANY_RELATION
 
@@ -27,6 +29,8 @@ DEMANDED, PROPOSED, APPROVED, WITHDRAWN = "approvals-demanded", "proposed", "app
 """The kinds of record of approvals: the demand for them, and the steps of a proposal."""
 OVERRIDDEN = "approval-overridden"
 """The kind of record of a policy that was set without the demanded approval, with the reason."""
+ACKNOWLEDGED = models.ACKNOWLEDGED
+"""The kind of record by which an operator acknowledges problems of entries that a verification found."""
 VERIFIED = "verified"
 """The kind of record of a verification."""
 
@@ -173,6 +177,14 @@ def _is_reason(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip()) and len(value) <= MOST_REASON
 
 
+def _is_entries(value: Any) -> bool:
+    """True if a value names entries, each with the codes of its acknowledged problems."""
+    if not isinstance(value, dict) or not value or not all(map(_is_texts, value.values())):
+        return False
+    known = set(models.EntryProblem.CODES)
+    return all(parse(name) is not None and codes and set(codes) <= known for name, codes in value.items())
+
+
 def _is_terms(value: Any) -> bool:
     """True if a value has the shape that `policy_approval.terms_of` gives to a policy."""
     try:
@@ -231,6 +243,7 @@ _SHAPES: Mapping[str, tuple[_Tests, _Tests]] = {
     APPROVED: ({"proposal": is_whole}, {}),
     WITHDRAWN: ({"proposal": is_whole}, {}),
     OVERRIDDEN: ({"version": is_whole, "reason": _is_reason, "reasons": _is_texts}, {}),
+    ACKNOWLEDGED: ({"entries": _is_entries, "reason": _is_reason}, {}),
     VERIFIED: ({"ok": _is_flag, "entries": is_whole, "head": _is_text, "problems": is_whole}, {}),
 }
 """The required and the optional members in the body of each kind, each with the test of its value."""

@@ -22,7 +22,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
 from ..ledger.calendar import DAY_MICROS, LIFETIME, measure_in, name_at, share_in
-from ..ledger.models import CLOCK, COMMITTED, EXPIRED, POLICY_SET, RESERVED, SPENT, VOIDED, Entry, Repair
+from ..ledger.models import (
+    CLOCK,
+    COMMITTED,
+    EXPIRED,
+    POLICY_SET,
+    RESERVED,
+    SPENT,
+    VOIDED,
+    Entry,
+    EntryProblem,
+    Repair,
+)
 from ..ledger.snapshot import Replay
 from .admission import ApplicablePolicy, inadmissible, lacks_label
 from .policies import Policy
@@ -157,6 +168,11 @@ class DecisionReplay:
         """Return a version of a policy by its number; None if no journal entry set it."""
         return self._versions.get(number)
 
+    def newest(self, name: str, before: int) -> Policy | None:
+        """Return the newest version of a policy before an entry."""
+        set_then = [each for each in self._versions.values() if each.policy.name == name and each.since < before]
+        return max(set_then, key=lambda each: each.since).policy if set_then else None
+
     def prices(self, identities: set[str], before: int) -> tuple[Price, ...]:
         """Return (ε, δ) of plans, as they were in the ledger before an entry."""
         found: dict[str, Price] = {}
@@ -234,14 +250,21 @@ class _AccountReplay:
             return
         if self._is_superseded(entry, version):
             policy = version.policy
-            yield (
-                f"journal: entry {entry.number} charges under version {policy.version} of policy {policy.name},"
+            after = (
+                f" charges under version {policy.version} of policy {policy.name},"
                 " which was not its newest one by then"
             )
+            problem = EntryProblem("journal: entry ", [entry.number], after, "version")
+            yield problem if self._fits_newest(entry, policy.name) else str(problem)
         yield from self._decide(entry, version.policy)
 
     def _is_superseded(self, entry: Entry, version: _Version) -> bool:
         return entry.number > version.until and not self._past.is_copied(entry.number)
+
+    def _fits_newest(self, entry: Entry, name: str) -> bool:
+        """True if the newest version of a policy at an entry, one without a plan, admits it too."""
+        newest = self._past.newest(name, entry.number)
+        return newest is not None and newest.plan is None and not [*self._decide(entry, newest)]
 
     def _is_too_cheap(self, entry: Entry, label: bytes | None) -> bool:
         guarantee = self._past.guarantee(entry.priced_mechanism)
@@ -257,7 +280,9 @@ class _AccountReplay:
         where = f"journal: entry {entry.number} of account {entry.account}"
         share = next((each for each in policy.shares if each.number == entry.sub_limit), None)
         if entry.sub_limit and share is None:
-            yield f"{where} is charged through share {entry.sub_limit}, which policy {policy.name} has not"
+            after = f" of account {entry.account} is charged through share {entry.sub_limit}"
+            after += f", which policy {policy.name} has not"
+            yield EntryProblem("journal: entry ", [entry.number], after, "share")
         promise = self._past.promise(entry.priced_mechanism)
         quota = None if policy.plan is None else policy.plan.count(promise)
         limits: tuple[Limit, ...] = (*policy.limits, *(() if share is None else share.limits))
@@ -299,7 +324,10 @@ class _AccountReplay:
         is_over = repaired or (reservation.expires is not None and reservation.expires <= entry.at)
         if is_over != (entry.kind == EXPIRED) and not self._past.is_copied(entry.number):
             state = "was over" if is_over else "was not over"
-            yield f"journal: entry {entry.number} is {entry.kind}, and the time of its reservation {state}"
+            after = f" is {entry.kind}, and the time of its reservation {state}"
+            problem = EntryProblem("journal: entry ", [entry.number], after, "end")
+            # A void gives budget back, although the report may have been sent.
+            yield str(problem) if entry.kind == VOIDED else problem
         if not _covers(self._most_given_back(reservation, label, entry), ZERO.minus(entry.costs)):
             yield f"journal: entry {entry.number} gives back more than its reservation charged"
         self._add(entry, None)

@@ -10,26 +10,29 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._validation import check_call, check_switch, check_text, shown, shown_with_type
-from ..errors import InvalidParameter, UnknownName
+from .._validation import check_call, check_many, check_switch, check_text, shown, shown_with_type
+from ..errors import InvalidParameter, LedgerError, NotSupported, UnknownName
 from ..ledger import key_rotation
+from ..ledger.hash_chain import Name
 from ..ledger.ledger import check_up
 from ..ledger.migration_cutover import abort
 from ..ledger.snapshot import secret_of
-from ..ledger.verification import Integrity, check_integrity
+from ..ledger.verification import Integrity, check_integrity, with_notes
 from ..ledger.window_backfill import recount_after_clock_repair
 from . import connect
-from .admin_log import record_faults, records
+from .admin_log import record_faults, record_local, records
+from .admin_records import ACKNOWLEDGED, MOST_REASON
 from .decision_replay import DecisionReplay
 from .policy_versions import user_hash
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..ledger import Ledger, Transaction
     from ..ledger.calendar import Read
     from ..ledger.storage import Store
+    from .admin_log import Record
     from .connect import Moved
     from .usage_stats import Overview
 
@@ -86,7 +89,67 @@ def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, in
     check_call("on_progress", on_progress)
     found = check_integrity(ledger, expect, on_progress or (lambda done, total: None), DecisionReplay)
     faults = record_faults(records(ledger, 1))
-    return replace(found, ok=False, problems=(*found.problems, *faults)) if faults else found
+    if not faults:
+        return found
+    result = replace(found, ok=False, problems=(*found.problems, *faults))
+    return with_notes(result, found.acknowledged, found.open_entries, (*found.final, *faults))
+
+
+_POSITION = re.compile(r"(?:([0-9]{1,9})\.)?([0-9]{1,18})(?:-([0-9]{1,18}))?")
+_EXPECTED_ENTRIES = "numbers of entries, as `ledger verify` prints them: 12, 12-20, or 3.12 in partition 3"
+_MOST_IN_RECORD = 1_000
+_MOST_ENTRIES = 1_000_000
+
+
+def acknowledge(
+    ledger: Ledger, entries: Iterable[str], reason: str, *, on_progress: Callable[[int, int], None] | None
+) -> list[Record]:
+    """Acknowledge problems of entries, after verifying the ledger again."""
+    if ledger.by:
+        raise NotSupported("entries are acknowledged on the machine of the ledger, not with an API key")
+    wanted = {place for text in check_many("entries", entries, _EXPECTED_ENTRIES) for place in _places(ledger, text)}
+    if not wanted:
+        raise InvalidParameter("entries", _EXPECTED_ENTRIES, "none")
+    if not check_text("reason", reason).strip() or len(reason) > MOST_REASON:
+        raise InvalidParameter("reason", f"a text of 1 to {MOST_REASON} characters", shown(reason))
+    check_call("on_progress", on_progress)
+    found = check_integrity(
+        ledger, on_progress=on_progress or (lambda done, total: None), decide_again=DecisionReplay
+    )
+    if found.final:
+        why = f"its verification found what can never be acknowledged: {found.final[0]}. Nothing was acknowledged"
+        raise LedgerError(ledger.name, why, hint="Restore a backup: ldp-budget ledger restore BACKUP")
+    fine = sorted(wanted - found.open_entries.keys())
+    if fine:
+        named = _position(ledger, fine[0])
+        why = f"entry {named} has no open problem. Nothing was acknowledged"
+        raise LedgerError(ledger.name, why, hint="Name the entries that `ledger verify` prints.")
+    with ledger.reading() as reading:
+        generation = reading.generation
+    named_all = sorted(wanted)
+    written = []
+    for first in range(0, len(named_all), _MOST_IN_RECORD):
+        some = named_all[first : first + _MOST_IN_RECORD]
+        codes = {str(Name(generation, *place)): sorted(found.open_entries[place]) for place in some}
+        written.append(record_local(ledger, ACKNOWLEDGED, "ledger", {"entries": codes, "reason": reason}))
+    return written
+
+
+def _places(ledger: Ledger, text: str) -> Iterator[tuple[int, int]]:
+    """Yield the partition and number of each entry that a text names."""
+    found = _POSITION.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidParameter("entries", _EXPECTED_ENTRIES, shown(text))
+    partition, first, last = int(found[1] or 0), int(found[2]), int(found[3] or found[2])
+    if found[1] is None and len(ledger.partitions) > 1:
+        raise InvalidParameter("entries", "PARTITION.ENTRY, because the ledger has several partitions", text)
+    if partition not in ledger.partitions or not 0 < first <= last < first + _MOST_ENTRIES:
+        raise InvalidParameter("entries", _EXPECTED_ENTRIES, text)
+    return ((partition, number) for number in range(first, last + 1))
+
+
+def _position(ledger: Ledger, place: tuple[int, int]) -> str:
+    return f"{place[0]}.{place[1]}" if len(ledger.partitions) > 1 else str(place[1])
 
 
 def keyed_digest(ledger: Ledger, data: bytes) -> str:
@@ -175,6 +238,34 @@ class LedgerOperations:
             LedgerError: the ledger is not being moved, or its move is complete.
         """
         abort(self._ledger)
+
+    def acknowledge(
+        self,
+        entries: Iterable[str],
+        reason: str,
+        *,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> list[Record]:
+        """Acknowledge problems of entries that `verify` names, so that the ledger verifies and can be moved.
+
+        The administrative log records the entries, the problems and the reason permanently. `verify` reports them as
+        acknowledged from then on, also after a move. The ledger is verified first. An overdraft, a changed value, a
+        broken chain and missing entries can never be acknowledged.
+
+        Parameters:
+            entries: numbers of entries as `verify` prints them, such as "12", "12-20", or "3.12" in partition 3.
+            reason: the reason, 1 to 500 characters. Do not name users: the record is permanent.
+            on_progress: called as `on_progress(done, total)` from time to time, with entries.
+
+        Returns:
+            The records that were added.
+
+        Raises:
+            InvalidParameter: an argument has the wrong type or form.
+            LedgerError: an entry has no problem that can be acknowledged, or the ledger has one that never can.
+            NotSupported: the accountant acts for an API key.
+        """
+        return acknowledge(self._ledger, entries, reason, on_progress=on_progress)
 
     def rotate_key(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
         """Replace the secret of the ledger key by a new one. The old one expires.

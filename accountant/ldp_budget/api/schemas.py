@@ -39,7 +39,7 @@ from ..accounting.receipts import Balance, LimitState, Receipt
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import from_json
 from ..guarantees.fixed_point import LARGEST, Costs, canonical
-from ..ledger.verification import Integrity
+from ..ledger.verification import Integrity, with_notes
 from ..registry.collections import Collection
 from ..registry.plugins import registry
 
@@ -302,7 +302,8 @@ def policy_of(data: Mapping[str, Any]) -> Policy:
 
 def integrity_of(data: Mapping[str, Any]) -> Integrity:
     """Read the result of a verification."""
-    return Integrity(data["ok"], data["entries"], data["head"], tuple(data["problems"]))
+    found = Integrity(data["ok"], data["entries"], data["head"], tuple(data["problems"]))
+    return with_notes(found, data.get("acknowledged") or (), {}, ())
 
 
 def record_of(data: Mapping[str, Any]) -> Record:

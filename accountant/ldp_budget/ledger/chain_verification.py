@@ -14,9 +14,11 @@ from .calendar import LIFETIME, gauges_in, window_start_micros
 from .hash_chain import canonical_rows, canonical_transaction, counters_mac
 from .models import (
     CLOCK,
+    COMMITTED,
     COPIED,
     EMPTY_CHAIN,
     ERASED,
+    EXPIRED,
     MOVED,
     NUMBERED,
     PERIOD,
@@ -26,10 +28,13 @@ from .models import (
     REOPENED,
     RESERVED,
     SPENT,
+    VOIDED,
     Entry,
+    EntryProblem,
     Numbered,
     PartitionHead,
     StoredReport,
+    ranges,
 )
 from .snapshot import covered, idempotency_records_in_parts, parts
 
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
     Keys = Callable[[], dict[int, str | None]]
 
 _GRANTED = (SPENT, RESERVED)
+_JOURNAL = "journal: entries "
+_OF_ACCOUNTS = (*_GRANTED, COMMITTED, VOIDED, EXPIRED)
 _RECORD, _NOTE, _TWICE = 1, 2, 4
 """The flags of an entry: it has a record, it has a note, and it has another record than the one stored for it."""
 _ENTRIES_TOGETHER = 20_000
@@ -328,14 +335,35 @@ class Chain:
         """Check that each writer's API key exists and has the entry's sub-limit; keys are read after the entries."""
         made: dict[int, str | None] = {0: None, **keys()} if self._callers else {}
         for number in sorted({by for by, _, _ in self._callers} - made.keys()):
-            yield f"journal: entries were written by the key of record {number}, which has made none"
+            written = self._written({each for each in self._callers if each[0] == number})
+            why = f" were written by the key of record {number}, which has made none"
+            of_users = [entry for entry, kind in written if kind in _OF_ACCOUNTS]
+            if of_users:
+                yield EntryProblem(_JOURNAL, of_users, why, "writer")
+            others = [entry for entry, kind in written if kind not in _OF_ACCOUNTS]
+            if others:
+                yield f"{_JOURNAL}{ranges(others)}{why}"
         shares: dict[int, dict[str | None, int]] = {0: {}}
         for policy in self._whole.policies:
             named = json.loads(policy.definition).get("shares", ())
             shares[policy.number] = {share["name"]: share["number"] for share in named}
         for by, share, charged in sorted(self._callers):
             if charged and by in made and shares.get(charged, {}).get(made[by], 0) != share:
-                yield f"journal: entries of policy {charged} by the key of record {by} have another share, {share}"
+                found = [entry for entry, _ in self._written({(by, share, charged)})]
+                key = f"by the key of record {by}" if by else "by no key"
+                problem = EntryProblem(
+                    _JOURNAL, found, f" of policy {charged} {key} have another share, {share}", "share"
+                )
+                # A writer who is bound to a sub-limit may have evaded it. Others only had a sub-limit too many.
+                yield problem if made[by] is None else str(problem)
+
+    def _written(self, callers: set[tuple[int, int, int]]) -> list[tuple[int, str]]:
+        """Return the entries of some callers, by number and kind; the walk kept only the callers."""
+        return [
+            (row[0], row[2])
+            for row, _ in self._entries(self._whole.numbered)
+            if (row[16], row[17], row[5] if row[2] in _GRANTED else 0) in callers
+        ]
 
     def holds(self) -> Iterator[str]:
         """Yield the recorded heads that the ledger does not contain."""
@@ -379,13 +407,20 @@ class Chain:
                 if kept != found:
                     row = reading.rows.entry(entry)
                     if found & ~kept or row is None or not reading.rows.is_erased_account(row[3]):
-                        what = "idempotency_records" if (kept ^ found) & ~_NOTE else "notes"
-                        said = (
-                            "record that was stored for it"
-                            if what == "idempotency_records"
-                            else "note that was written with it"
-                        )
-                        yield f"{what}: entry {entry} has not the one {said}"
+                        yield from _of_others(entry, kept, found)
+
+
+def _of_others(entry: int, kept: int, found: int) -> Iterator[str]:
+    """Yield the problems of an entry whose record or note is missing, or which has one that it does not claim."""
+    kinds = (
+        (_RECORD | _TWICE, "record", "idempotency_records", "record that was stored for it"),
+        (_NOTE, "note", "notes", "note that was written with it"),
+    )
+    for flags, code, table, said in kinds:
+        if (kept ^ found) & flags:
+            problem = EntryProblem(f"{table}: entry ", [entry], f" has not the one {said}", code)
+            is_missing = not found & ~kept & flags
+            yield problem if is_missing else str(problem)
 
 
 class _Ahead:

@@ -80,6 +80,11 @@ class Ledger:
         return view
 
     @property
+    def by(self) -> int:
+        """The number of the API key that writes through this object; 0 without one."""
+        return self._by
+
+    @property
     def identity(self) -> str:
         """An identifier that is the same under each of the ledger's names."""
         return self._store.identity

@@ -51,6 +51,7 @@ from .models import (
 )
 from .snapshot import idempotency_records_in_parts, parts
 from .transaction import Transaction
+from .verification import accepted_in
 from .window_backfill import write_accounts
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ class Copy:
                 self._ends.append(reading.end)
                 self._charges.append({charge.number: charge for charge in reading.rows.priced_mechanisms()})
         self._generation = self._ends[0].generation
+        # The entries with acknowledged problems: the administrative log names them by their positions here.
+        self._accepted = accepted_in(source)
         # Entries that were written in a partition itself, and did not come with a move, have their names from there.
         self._own = [self._generation == 0 for _ in source.partitions]
         self._accounts = [_Positions(end.accounts, len(target.partitions)) for end in self._ends]
@@ -320,11 +323,13 @@ class Copy:
         self._append(of, to, copied, partial(_put_charge, entry=copied, charge=charge, item=item))
         place = self._partitions[to].entries
         self._entries[of][entry.number] = to, place
+        is_named = entry.number in self._accepted.get(of, ())
         if entry.kind == RESERVED:
             self._partitions[to].reserved = True
             self._reserved.add((of, to))
-            if self._own[of]:
-                self._name(MovedEntry(0, self._generation, of, entry.number, to, place))
+            is_named = is_named or self._own[of]
+        if is_named:
+            self._name(MovedEntry(0, self._generation, of, entry.number, to, place))
 
     def _name(self, row: MovedEntry) -> None:
         """Store the new position of an entry under the hash of its name."""

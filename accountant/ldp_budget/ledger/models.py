@@ -7,9 +7,12 @@ UTC. Users, keys and labels are keyed hashes.
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..guarantees.fixed_point import Costs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 SPENT = "spent"
 RESERVED = "reserved"
@@ -32,6 +35,9 @@ CHARGES = (SPENT, RESERVED, VOIDED)
 
 KEY = "key"
 """The kind of the administrative records that create API keys."""
+
+ACKNOWLEDGED = "acknowledged"
+"""The kind of the administrative records by which an operator acknowledges problems of entries."""
 
 EMPTY_CHAIN = b"\0" * 32
 
@@ -500,3 +506,48 @@ class QuotaUse(NamedTuple):
     plan: str
     guarantee: str
     used: int
+
+
+# -- problems that verification finds in entries --------------------------------------------------------------------
+
+
+class EntryProblem(str):
+    """A problem of entries that an operator may acknowledge, as text for people.
+
+    It is one of a closed set: the entries are genuine and in the chain, their amounts are counted, and no limit was
+    exceeded by them. Every other problem is plain text and can never be acknowledged.
+
+    `code` says what is wrong, see `EntryProblem.CODES`. `entries` are the numbers of the entries in their partition.
+    """
+
+    CODES = ("writer", "share", "version", "end", "record", "note")
+    """The key that wrote an entry is unknown; a writer without a sub-limit used one, or one that the policy lacks; a
+    version of the policy that was no longer the newest, and the newest admits the charge too; a reservation that stays
+    charged ended at another time than the journal says; the idempotency record is missing; the note is missing."""
+
+    code: str
+    entries: tuple[int, ...]
+    _around: tuple[str, str]
+
+    def __new__(cls, before: str, entries: Iterable[int], after: str, code: str) -> EntryProblem:
+        """Return the problem; its text is `before`, the numbers and `after`."""
+        numbers = tuple(sorted(entries))
+        problem = super().__new__(cls, f"{before}{ranges(numbers)}{after}")
+        problem.code, problem.entries, problem._around = code, numbers, (before, after)
+        return problem
+
+    def of(self, entries: Iterable[int]) -> EntryProblem:
+        """Return the same problem of some of its entries."""
+        before, after = self._around
+        return EntryProblem(before, entries, after, self.code)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return sorted numbers as text: 5-7, 9."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import LedgerError
 from . import checkpoints
 from .account_sums import LOWEST, check_accounts
 from .chain_verification import Chain, Expected, Whole
+from .hash_chain import Name, find, parse, place_of
 from .models import (
+    ACKNOWLEDGED,
     IN_ROUNDS,
     KEY,
     SEALED,
+    EntryProblem,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .account_sums import DecideAgain, Decisions, Open, Progress
     from .chain_verification import Keys
     from .ledger import Ledger
     from .models import Checkpoint
+
+Accepted: TypeAlias = "Mapping[int, frozenset[str]]"
+"""The entries of a partition whose problems were acknowledged, each with the codes of these problems."""
 
 _MOST_PROBLEMS = 100
 
@@ -38,22 +45,119 @@ _MOST_PROBLEMS = 100
 class Integrity:
     """The result of a verification:
 
-    `ok`, the number of journal entries, the `head` to record, and the problems as text.
+    `ok`, the number of journal entries, the `head` to record, and the problems as text. `acknowledged` are the problems
+    that an operator has acknowledged: `ok` is True in spite of them. `open_entries` are the entries that an operator
+    could acknowledge, each with the codes of its problems (see `models.EntryProblem`), by partition and number. `final`
+    are the problems that can never be acknowledged.
     """
 
     ok: bool
     entries: int
     head: str
     problems: tuple[str, ...]
+    acknowledged: tuple[str, ...] = field(default=(), init=False)
+    open_entries: Mapping[tuple[int, int], frozenset[str]] = field(default_factory=dict, init=False, repr=False)
+    final: tuple[str, ...] = field(default=(), init=False)
 
     def __repr__(self) -> str:
         more = "; …" if len(self.problems) > 1 else ""
         found = "ok" if self.ok else "not ok: " + "".join(self.problems[:1]) + more
+        found += f", with {len(self.acknowledged)} problems acknowledged" if self.acknowledged else ""
         return f"<Integrity {found}; {self.entries} entries, head {self.head}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `ledger verify --json` prints."""
-        return {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
+        result = {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
+        return {**result, "acknowledged": list(self.acknowledged)} if self.acknowledged else result
+
+
+def with_notes(
+    found: Integrity,
+    acknowledged: Sequence[str],
+    open_entries: Mapping[tuple[int, int], frozenset[str]],
+    final: Sequence[str],
+) -> Integrity:
+    """Return the same result with what was acknowledged, what could be, and what never can be."""
+    result = replace(found)
+    notes = {"acknowledged": tuple(acknowledged), "open_entries": open_entries, "final": tuple(final)}
+    for name, value in notes.items():
+        object.__setattr__(result, name, value)
+    return result
+
+
+class _Problems:
+    """The problems found so far in one partition: open ones, at most `_MOST_PROBLEMS`, and acknowledged ones.
+
+    Acknowledged problems take no place of open ones. `accepted` has the acknowledged codes of entries.
+    """
+
+    def __init__(self, accepted: Accepted) -> None:
+        self._accepted = accepted
+        self.open: list[str] = []
+        self.final: list[str] = []
+        """The open problems that can never be acknowledged."""
+        self.acknowledged: list[str] = []
+        self.entries: dict[int, frozenset[str]] = {}
+        """The entries of the open problems that may be acknowledged, each with the codes."""
+
+    def take(self, check: Iterator[str]) -> None:
+        """Take the problems that a check finds."""
+        if len(self.open) >= _MOST_PROBLEMS:
+            return
+        try:
+            for problem in check:
+                self._add(problem)
+                if len(self.open) >= _MOST_PROBLEMS:
+                    return
+        except LedgerError:
+            raise
+        except Exception as error:  # a changed value can raise anything in the code that reads it
+            self._add(f"a stored value cannot be read: {error or type(error).__name__}")
+
+    def _add(self, problem: str) -> None:
+        if not isinstance(problem, EntryProblem):
+            self.open.append(problem)
+            self.final.append(problem)
+            return
+        known = [entry for entry in problem.entries if problem.code in self._accepted.get(entry, ())]
+        rest = sorted({*problem.entries} - {*known})
+        if known:
+            self.acknowledged.append(str(problem.of(known)))
+        if rest:
+            self.open.append(str(problem.of(rest)))
+            for entry in rest:
+                self.entries[entry] = self.entries.get(entry, frozenset()) | {problem.code}
+
+
+def accepted_in(ledger: Ledger) -> dict[int, Accepted]:
+    """Return the entries whose problems were acknowledged on the ledger's host, by partition, each with the codes.
+
+    A record names an entry by its name at that time. After a move, the ledger has the new position of the entry.
+    """
+    with ledger.reading() as reading:
+        generation = reading.generation
+        stored = [each for each in reading.rows.admin_log() if each.kind == ACKNOWLEDGED and not each.api_key]
+    found: dict[int, dict[int, frozenset[str]]] = {}
+    for name, code in chain.from_iterable(_acknowledged(each.body) for each in stored):
+        place: tuple[int, int] | None = name.partition, name.entry
+        if name.generation != generation:
+            with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
+                place = find(reading, name)
+        if place is not None:
+            of_partition = found.setdefault(place[0], {})
+            of_partition[place[1]] = of_partition.get(place[1], frozenset()) | {code}
+    return dict(found)
+
+
+def _acknowledged(body: str) -> Iterator[tuple[Name, str]]:
+    """Yield the names and codes in the body of a record; nothing from a body that cannot be read."""
+    try:
+        rows = [(parse(name), code) for name, codes in json.loads(body)["entries"].items() for code in codes]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return
+    for name, code in rows:
+        if name is not None and code in EntryProblem.CODES:
+            yield name, code
 
 
 def check_partition(
@@ -62,11 +166,15 @@ def check_partition(
     on_progress: Progress = lambda done, total: None,
     keys: Keys | None = None,
     decide_again: DecideAgain | None = None,
+    accepted: Accepted = MappingProxyType({}),
+    partition: int = 0,
 ) -> Integrity:
     """Check a whole partition; `keys` returns the numbers of the records that created API keys (first partition).
 
     `decide_again` makes the object that repeats the decisions of an account, because a store knows no rules.
+    `accepted` are the problems of entries that an operator has acknowledged. `partition` is its number.
     """
+    keys = keys or partial(keys_made, open_reading)
 
     def tell(done: int, total: int) -> None:
         try:
@@ -75,7 +183,7 @@ def check_partition(
             raise _CannotTell(error) from error
 
     try:
-        return _check_partition(open_reading, expected, tell, keys or partial(keys_made, open_reading), decide_again)
+        return _check_partition(open_reading, expected, tell, keys, decide_again, _Problems(accepted), partition)
     except _CannotTell as cannot:
         raise cannot.error from None
 
@@ -109,45 +217,37 @@ def _check_partition(
     on_progress: Progress,
     keys: Keys,
     decide_again: DecideAgain | None,
+    problems: _Problems,
+    partition: int,
 ) -> Integrity:
     with open_reading() as reading:
         whole = Whole(reading)
-        problems = _told(whole.check(), _MOST_PROBLEMS)
-    chain = Chain(open_reading, whole, expected, on_progress)
+        problems.take(whole.check())
+    journal = Chain(open_reading, whole, expected, on_progress)
     walked = whole.numbered
 
     def after(done: int, total: int) -> None:
         on_progress(walked + done, walked + total)
 
     def decisions() -> Decisions | None:
-        return None if decide_again is None else decide_again(chain.past())
+        return None if decide_again is None else decide_again(journal.past())
 
     accounts = check_accounts(open_reading, whole.opened, whole.end.accounts, whole.erased_users, after, decisions)
     rest = (
-        chain.check(),
-        chain.holds(),
-        chain.check_callers(keys),
-        whole.check_periods(chain.turns),
+        journal.check(),
+        journal.holds(),
+        journal.check_callers(keys),
+        whole.check_periods(journal.turns),
         accounts,
-        whole.check_records(open_reading, chain),
-        chain.check_notes(),
-        chain.missing(),
+        whole.check_records(open_reading, journal),
+        journal.check_notes(),
+        journal.missing(),
     )
     for check in rest:
-        problems += _told(check, _MOST_PROBLEMS - len(problems))
-    return Integrity(not problems, whole.end.entries, whole.end.head, tuple(problems))
-
-
-def _told(check: Iterator[str], most: int) -> list[str]:
-    """Return the problems that a check finds, at most `most`."""
-    found: list[str] = []
-    try:
-        found.extend(islice(check, max(0, most)))
-    except LedgerError:
-        raise
-    except Exception as error:  # a changed value can raise anything in the code that reads it
-        found.append(f"a stored value cannot be read: {error or type(error).__name__}")
-    return found
+        problems.take(check)
+    entries = {(partition, entry): codes for entry, codes in problems.entries.items()}
+    found = Integrity(not problems.open, whole.end.entries, whole.end.head, tuple(problems.open))
+    return with_notes(found, problems.acknowledged, entries, problems.final)
 
 
 def head_of(ledger: Ledger) -> str:
@@ -186,16 +286,28 @@ def check_integrity(
             _expect(expected, expect, taken.found)
         else:
             expected[0].append(_noted(expect) if len(ledger.partitions) == 1 else Expected(expect, b"", 0, 0))
-    entries = 0
+    entries, accepted = 0, accepted_in(ledger)
+    acknowledged: list[str] = []
+    open_entries: dict[tuple[int, int], frozenset[str]] = {}
+    final = [*problems]
     for partition in ledger.partitions:
         told = partial(_tell, on_progress, partition, len(ledger.partitions))
         keys = partial(keys_made, ledger.reading)
-        found = check_partition(partial(ledger.reading, partition), expected[partition], told, keys, decide_again)
+        known = accepted.get(partition, {})
+        found = check_partition(
+            partial(ledger.reading, partition), expected[partition], told, keys, decide_again, known, partition
+        )
         entries += found.entries
         where = f"partition {partition}: " if len(ledger.partitions) > 1 else ""
         problems += [where + problem for problem in found.problems]
-    problems += _told(check_rounds(ledger), _MOST_PROBLEMS - len(problems))
-    return Integrity(not problems, entries, head or found.head, tuple(problems))
+        acknowledged += [where + problem for problem in found.acknowledged]
+        open_entries.update(found.open_entries)
+        final += [where + problem for problem in found.final]
+    rounds = _Problems({})
+    rounds.take(check_rounds(ledger))
+    problems += rounds.open
+    result = Integrity(not problems, entries, head or found.head, tuple(problems))
+    return with_notes(result, acknowledged, open_entries, (*final, *rounds.open))
 
 
 def check_rounds(ledger: Ledger) -> Iterator[str]:

@@ -45,12 +45,16 @@ class StatsAnswer(BaseModel):
 
 
 class IntegrityAnswer(BaseModel):
-    """Result of a verification: `ok`, and the problems in words."""
+    """Result of a verification: `ok`, and the problems in words.
+
+    `acknowledged` has the problems that an operator has acknowledged on the ledger's host, if there are any.
+    """
 
     ok: bool
     entries: int
     head: str
     problems: list[str]
+    acknowledged: list[str] | None = None
 
 
 class HeadAnswer(BaseModel):

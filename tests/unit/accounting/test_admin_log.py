@@ -33,6 +33,7 @@ BODIES: list[tuple[str, str, Any]] = [
     ("approved", "default", {"proposal": []}),
     ("withdrawn", "default", {"proposal": {"a": 1}}),
     ("verified", "ledger", {"ok": 1}),
+    ("acknowledged", "ledger", {"entries": {"1": ["overdraft"]}, "reason": "x"}),
     ("approval-overridden", "default", {"reason": " "}),
 ]
 

@@ -197,6 +197,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{f"Accountant.{name}": (getattr(accountant, name), given) for name, given in own.items()},
         "LedgerOperations.move_to": (moved, {"ledger": "copied.db", "on_progress": None}),
         "LedgerOperations.rotate_key": (rotated, {"on_progress": None}),
+        "LedgerOperations.acknowledge": (acknowledged, {"entries": ["2"], "reason": "a fault", "on_progress": None}),
         "Limit": (Limit, {"period": "day", "epsilon": 1, "delta": "1e-6", "rule": "zcdp", "aside": 0}),
         **{f"Limit.{name}": (getattr(LIMIT, name), given) for name, given in of_limits.items()},
         "Plan": (Plan, {"charges": [(OUE, 2)], "delta": "1e-6", "price": None}),
@@ -362,6 +363,14 @@ def rotated(on_progress: Any) -> None:
     """Rotate the key of a ledger of its own, which cannot be used afterwards."""
     with Accountant(":memory:") as accountant:
         accountant.ledger.rotate_key(on_progress=on_progress)
+
+
+def acknowledged(entries: Any, reason: Any, on_progress: Any) -> None:
+    """Acknowledge an entry that an unknown API key has written."""
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        accountant.acting_for(Principal(7, "unknown")).spend("ada", OUE)
+        accountant.ledger.acknowledge(entries, reason, on_progress=on_progress)
 
 
 def calls_of_partitions() -> dict[str, Call]:
