@@ -20,7 +20,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.sampling import bernoulli, integers
 from ldp_budget.sampling.memoisation import memo_words, secrets_for_each
 from ldp_budget.sampling.rng import blocks
-from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, SupportLaw
+from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, ShareCountLaw, SupportLaw
 from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums, pack_rows
 
 if TYPE_CHECKING:
@@ -92,15 +92,23 @@ class MatrixEstimator:
         np.fill_diagonal(spread, own)
         return spread
 
-    def cumulants(self) -> Cumulants:
-        """Return those of the contributions of holders, and of the other answer with the largest variance."""
+    def cumulants(self, shares: Floats | None = None) -> Cumulants:
+        """Return those of the contributions of holders, and of the others, whose answers have these shares.
+
+        Without shares, all others have the answer with the largest variance.
+        """
         from ldp_budget.sdk.share_laws import Cumulants
 
         places = np.arange(len(self.spread))
-        others = np.where(np.eye(len(places), dtype=bool), -1.0, self.spread).argmax(axis=1)
-        other = (self.inverse**3 @ self.matrix)[places, others]
         held = ((self.inverse - 1) ** 3 * self.matrix.T).sum(axis=1)
-        return Cumulants(self.spread[places, others], other, np.diagonal(self.spread), held)
+        if shares is None:
+            weights = np.eye(len(places))[np.where(np.eye(len(places), dtype=bool), -1.0, self.spread).argmax(axis=1)]
+        else:
+            weights = np.where(np.eye(len(places), dtype=bool), 0.0, np.maximum(shares, 1e-9))
+            weights = weights / weights.sum(axis=1, keepdims=True)
+        cubed = self.inverse**3 @ self.matrix
+        other, other_third = ((each * weights).sum(axis=1) for each in (self.spread, cubed))
+        return Cumulants(other, other_third, np.diagonal(self.spread), held)
 
     def worst_at_zero(self) -> float:
         """The largest variance per user of the count of an answer without users, over all answers of the others."""
@@ -108,14 +116,15 @@ class MatrixEstimator:
 
     def estimate(self, total: CountAggregate) -> CountEstimate:
         counts = self.inverse @ total.support
-        # The variance depends on the users' answers; the estimated shares replace them.
-        shares = np.clip(counts, 0, None)
-        variance = self.spread @ (shares * (total.reports / shares.sum()))
+        # The variance is linear in the users' answers; the unbiased counts replace them.
+        shares = counts * (total.reports / counts.sum())
+        variance = np.maximum(self.spread @ shares, total.reports * self.spread.min(axis=1))
         margins = self.inverse.min(axis=1), self.inverse.max(axis=1)
         return CountEstimate(
             total.reports,
             counts,
             np.sqrt(variance),
+            law=ShareCountLaw(self.cumulants(np.clip(counts / total.reports, 0, 1))),
             support=total.support,
             fake_margins=margins,
             channel=self.matrix,

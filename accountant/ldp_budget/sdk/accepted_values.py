@@ -126,7 +126,7 @@ class GammaTails(NamedTuple):
     highest: Any = np.inf
 
     def within(self, lowest: Any, highest: Any) -> GammaTails:
-        """Return the tails of the same estimate in a range."""
+        """Return the tails of the same estimate, moved to the nearest of these ends if it is not between them."""
         return self._replace(lowest=lowest, highest=highest)
 
     def at_least(self, value: Any) -> Any:
@@ -152,8 +152,8 @@ def gamma_tail(deviation: Any, spread: Spread) -> Any:
 def accepted_means(tails: GammaTails, level: float, ends: tuple[Any, Any] = (0.0, 1.0)) -> tuple[Floats, Floats]:
     """Return the ends of the interval of a mean within the range `ends`, by the gamma law.
 
-    An estimate outside of the range has the interval of the end of the range, for the end that is further away. So no
-    interval is much narrower than that of a possible estimate, however unlikely the reports are.
+    An estimate further outside of the range than a standard deviation counts as one at that distance. So no interval is much
+    narrower than that of a likely estimate, however unlikely the reports are.
 
     Raises `InvalidParameter` unless 0 < level < 1.
     """
@@ -163,7 +163,24 @@ def accepted_means(tails: GammaTails, level: float, ends: tuple[Any, Any] = (0.0
         np.sqrt(np.maximum(spread(limit).variance, _TINY))
         for spread, limit in zip((tails.below, tails.above), limits, strict=True)
     ]
-    return accepted(tails.within(*limits), Levels(beyond, *limits, *near))
+    (lowest, highest), (below, above) = limits, near
+    return accepted(tails.within(lowest - below, highest + above), Levels(beyond, lowest, highest, below, above))
+
+
+def normal_ends(
+    values: Any, errors: Any, level: float, ends: tuple[Any, Any], freedom: float | None = None
+) -> tuple[Floats, Floats]:
+    """Return the ends within a range of normal intervals, or Student's, for estimates whose standard errors are known.
+
+    Raises `InvalidParameter` unless 0 < level < 1.
+    """
+    check_share("level", level)
+    known = np.square(errors) * (1.0 if freedom is None else stretch(level, freedom))
+
+    def spread(_value: Any) -> Spread:
+        return Spread(known, 0.0, 0.0)
+
+    return accepted_means(GammaTails(np.asarray(values, np.float64), spread, spread), level, ends)
 
 
 def stretch(level: float, freedom: Any) -> Any:

@@ -5,35 +5,18 @@ reports are the only source of randomness. Of the draws in these reports,
 
     C = Bin(lN, p) + Bin(l(n - N), q)
 
-support the answer, for l draws in a report. An interval contains every N that a test does not reject. The levels of the
-test on its two sides add up to 1 - confidence, see `Tails`:
+support the answer, for l draws in a report. An interval contains every N from 0 to n that a test does not reject, with the
+levels of `accepted_values`:
 
 - While the variance of C is small, the test is exact (Clopper and Pearson 1934, for the sum of two binomials). It
-  rejects N if C, or anything further out, has a probability of at most the level. So the coverage is at least the
+  rejects N if C, or anything further out, has a probability below the level. So the coverage is at least the
   declared one.
-- From a variance of `_EXACT_BELOW` on, it is the score test (Wilson 1927). This test compares the deviation of the
-  estimate with its variance *at N*, n·v₀ + N·(v₁ - v₀). Wald's interval takes the variance at the estimate, and its
-  coverage is unreliable (Brown, Cai and DasGupta 2001). Half a step of C is added on either side, because C is discrete.
-- Above a confidence of 99 %, the tails differ from those of a normal variable, because C is skewed. There the exact
-  test is used up to larger variances. Beyond them, the largest possible effect of the skewness on a quantile is added
-  to the half step: (z² - 1)/6 steps. The third cumulant of a sum of binary draws is at most its variance (Cornish and
-  Fisher 1937). The same is added near 0 and n, where the test leans to one side.
-
-An interval always contains the estimate itself, which may be outside [0, n].
-
-Half of 1 - confidence on either side would be wasteful near 0 and n: at N = 0 no C is too small, so half of the level is
-never used, and an estimate far below 0 gets an empty interval. So the levels move to one side there, as the limits of
-Feldman and Cousins (1998) do. Against equal sides, cut to [0, n], the coverage at N = 0 is 0.950 in place of 0.975, and
-the intervals are up to 2 % narrower for N from 1 to 4 standard deviations and 1 % wider at N = 0.
+- From a variance of `_EXACT_BELOW` on, it takes the gamma law with the variance and the third cumulant of C *at N*. Half a
+  step of C is added on either side, because C is discrete. Above a confidence of 99 %, the exact test is used up to
+  larger variances.
 
 References:
-    G. J. Feldman and R. D. Cousins, Unified approach to the classical statistical analysis of small signals, Physical
-        Review D 57 (1998).
     C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934).
-    E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
-    L. D. Brown, T. T. Cai and A. DasGupta, Interval estimation for a binomial proportion, Stat. Science 16 (2001).
-    E. A. Cornish and R. A. Fisher, Moments and cumulants in the specification of distributions, Revue de l'Institut
-        International de Statistique 5 (1937).
     W. Hoeffding, On the distribution of the number of successes in independent trials, Ann. Math. Stat. 27 (1956).
     A. Maurer and M. Pontil, Empirical Bernstein bounds and sample variance penalization, COLT (2009).
 """
@@ -44,14 +27,16 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammaln, ndtr, xlog1py, xlogy
+from scipy.special import betainc, betaincinv, gammaln, xlog1py, xlogy
 
-from .accepted_values import quantile
+from .accepted_values import GammaTails, Levels, Spread, accepted_means, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from .share_laws import Cumulants
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -59,7 +44,7 @@ if TYPE_CHECKING:
 _EXACT_BELOW = 100.0
 """Variance of C up to which the exact test is used; there half a step is a twentieth of a standard deviation."""
 _FAR = 0.99
-"""The confidence above which the interval allows for skewness."""
+"""The confidence up to which `_EXACT_BELOW` holds: the gamma law has the first three cumulants, and further tails need more."""
 
 _NORMAL_FROM = 64
 _CELLS_PER_SPREAD = 50
@@ -123,41 +108,21 @@ _LEAST_NEAR = 1e-9
 """Least standard deviation in users: without noise it is 0, and the levels divide by it."""
 
 
-class Tails(NamedTuple):
-    """The levels at which a test of N rejects a C that is too large, and one that is too small.
-
-    Both are half of `beyond`, 1 - confidence. Within one standard deviation of the estimate from N = 0 (`near_zero`, in
-    users) the level for a large C grows to all of `beyond`; from N = n (`near_all`) that for a small C. The levels add
-    up to `beyond`, and depend on N alone, so the coverage is at least the declared one.
-    """
-
-    beyond: float
-    users: float
-    near_zero: Any
-    near_all: Any
-
-    def large(self, held: Any) -> Any:
-        """Return the level on the side of a large C; it falls as N grows, so that an interval has no gaps."""
-        at_zero = np.maximum(0, 1 - held / self.near_zero)
-        return self.beyond / 2 * (1 + at_zero - np.maximum(0, 1 - (self.users - held) / self.near_all))
-
-    def small(self, held: Any) -> Any:
-        """Return the level on the side of a small C."""
-        return self.beyond - self.large(held)
-
-
 def exact_ends(law: TwoBinomials, count: int, level: float, near: tuple[float, float]) -> tuple[int, int]:
     """Return the least and the largest N that the exact test accepts; `near` are guesses of them.
 
-    The test may accept no N. Both ends are 0 where C is too small even for N = 0, and n where C is too large even for
-    N = n.
+    A C that is further from what N = 0 (N = n) gives than a standard deviation counts as one at that distance; see
+    `accepted_means`.
     """
     n, step = law.users, law.draws * (law.keep - law.noise)
     if step <= 0:
         return 0, n  # in doubles, the reports are alike for all answers
-    tails = Tails(1 - level, n, *(max(math.sqrt(law.variance(held)) / step, _LEAST_NEAR) for held in (0, n)))
-    low = _first(lambda held: law.at_least(held, count) > tails.large(held), n, near[0])
-    high = n - _first(lambda held: law.at_most(n - held, count) > tails.small(n - held), n, n - near[1])
+    errors = [math.sqrt(law.variance(held)) for held in (0, n)]
+    levels = Levels(1 - level, 0.0, float(n), *(max(error / step, _LEAST_NEAR) for error in errors))
+    least = max(count, math.floor(law.draws * n * law.noise - errors[0]))
+    most = min(count, math.ceil(law.draws * n * law.keep + errors[1]))
+    low = _first(lambda held: law.at_least(held, most) >= levels.large(held), n, near[0])
+    high = n - _first(lambda held: law.at_most(n - held, least) >= levels.small(n - held), n, n - near[1])
     return min(low, n), max(high, 0)
 
 
@@ -187,76 +152,22 @@ def _first(holds: Callable[[int], bool], last: int, guess: float) -> int:
     return true
 
 
-def _score_step(score: tuple[Any, Any, Any], level: float, *, skewed: bool) -> Any:
-    """Return the step that allows for a C that is discrete, and if `skewed` for its skewness."""
-    return score[0] * (1 + max(0.0, quantile(level) ** 2 - 1) / 3) if skewed else score[0]
-
-
-def score_ends(counts: Any, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
-    """Return the N with (count ± step - N)² = z²·(at_zero + slope·N), the ends where both sides have the same level.
-
-    `score` is (half a step of C, at_zero, slope).
-    """
-    z, (_, at_zero, slope) = quantile(level), score
-    step = _score_step(score, level, skewed=level > _FAR)
-    ends = []
-    for side in (-1, 1):
-        centre = counts + side * step
-        spread = np.maximum(0.0, at_zero + slope * centre + (z * slope / 2) ** 2)
-        ends.append(centre + z * z * slope / 2 + side * z * np.sqrt(spread))
-    return ends[0], ends[1]
-
-
-_HALVINGS = 50
-
-
-def leaning_ends(counts: Floats, users: float, score: tuple[Any, Any, Any], level: float) -> tuple[Floats, Floats]:
-    """Return the least and the largest N in [0, n] that the score test accepts, with the levels of `Tails`."""
-    # On one side, the skewness is not made up for by the other side.
-    step, spread = _score_step(score, level, skewed=True), _spread(score)
-    place: Any = slice(None)
-    if all(np.size(part) == 1 for part in score):
-        # Of many answers, many have the same count.
-        counts, place = np.unique(counts, return_inverse=True)
-    tails = Tails(1 - level, users, spread(0.0), spread(users))
-    none, everyone = np.zeros(counts.shape), np.full(counts.shape, float(users))
-    low = _nearest(lambda held: ndtr((held + step - counts) / spread(held)) > tails.large(held), none, everyone)
-    high = _nearest(lambda held: ndtr((counts + step - held) / spread(held)) > tails.small(held), everyone, none)
-    return low[place], high[place]
-
-
-def _spread(score: tuple[Any, Any, Any]) -> Callable[[Any], Any]:
-    """Return a function that gives the standard deviation of a count for N, above 0."""
-    _, at_zero, slope = score
-    return lambda held: np.sqrt(np.maximum(at_zero + slope * held, np.finfo(float).tiny))
-
-
-def _nearest(accepts: Callable[[Floats], Any], first: Floats, last: Floats) -> Floats:
-    """Return the N nearest to `first` from which on to `last` the test accepts; `last` if it accepts none."""
-    rejected, accepted = first, np.where(accepts(first), first, last)
-    for _ in range(_HALVINGS):
-        middle = (rejected + accepted) / 2
-        inside = accepts(middle)
-        rejected, accepted = np.where(inside, rejected, middle), np.where(inside, middle, accepted)
-    return accepted
-
-
 def count_ends(
     counts: Floats,
     reports: float,
     support: Floats,
     chances: tuple[Floats, Floats],
     draws: int,
-    score: tuple[Any, Any, Any],
+    law: tuple[Cumulants, Floats],
     level: float,
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the interval of each count, (d,).
+    """Return the ends of the interval of each count, (d,), from 0 to the number of reports.
 
-    `support`: the value of C for each count. `chances`: `keep` and `noise`, for each answer or once for all. `score`:
-    as for `score_ends`.
+    `support`: the value of C for each count. `chances`: `keep` and `noise`, for each answer or once for all. `law`: the
+    cumulants of the count of one report and the step of a count, likewise.
     """
-    low, high = (np.clip(end, 0, reports) for end in score_ends(counts, score, level))
     keep, noise = (np.broadcast_to(side, counts.shape) for side in chances)
+    low, high = _gamma_ends(counts, reports, law, level)
     variances = [draws * (held * keep * (1 - keep) + (reports - held) * noise * (1 - noise)) for held in (low, high)]
     few = np.minimum(*variances) < _EXACT_BELOW * max(1.0, (quantile(level) / quantile(_FAR)) ** 4)
     for own, other in set(zip(*(side.tolist() for side in chances), strict=True)):
@@ -269,12 +180,26 @@ def count_ends(
         ]
         if ends:
             low[here], high[here] = np.array(ends, dtype=np.float64)[place].T
-    spread = _spread(score)
-    edge = np.flatnonzero(~few & ((low < spread(0.0)) | (high > reports - spread(reports))))
-    if len(edge):
-        at_edge = tuple(part if np.size(part) == 1 else part[edge] for part in score)
-        low[edge], high[edge] = leaning_ends(counts[edge], reports, at_edge, level)
-    return np.minimum(low, counts), np.maximum(high, counts)
+    return low, high
+
+
+def _gamma_ends(
+    counts: Floats, reports: float, stated: tuple[Cumulants, Floats], level: float
+) -> tuple[Floats, Floats]:
+    """Return the ends by the gamma law."""
+    law, step = stated
+    place: Any = slice(None)
+    if np.size(step) == 1:
+        # Of many answers, many have the same count.
+        counts, place = np.unique(counts, return_inverse=True)
+
+    def spread(held: Floats) -> Spread:
+        others = reports - held
+        variance = others * law.other + held * law.held
+        return Spread(variance, others * law.other_third + held * law.held_third, step)
+
+    low, high = accepted_means(GammaTails(counts, spread, spread), level, (0.0, reports))
+    return low[place].copy(), high[place].copy()
 
 
 def _exact_outward(

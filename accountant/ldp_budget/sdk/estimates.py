@@ -279,7 +279,7 @@ class CountEstimate(Estimate):
         """Return the low and high ends of confidence intervals of `counts`, each of shape (d,).
 
         Where each report supports an answer or does not, the intervals cover at any number of reports and any share,
-        see `confidence_intervals`. Each end is within 0 and the number of reports, unless the estimate itself is not.
+        see `confidence_intervals`. Each end is within 0 and the number of reports, also where the unbiased estimate is not.
 
         Parameters:
             level: the probability with which each interval covers, above 0 and below 1.
@@ -289,8 +289,7 @@ class CountEstimate(Estimate):
         """
         if self.law is not None:
             return self.law.ends(self, level)
-        margin = _quantile(level) * self.std_errors
-        return self.counts - margin, self.counts + margin
+        return _normal_ends(self.counts, self.std_errors, level, (0.0, float(self.reports)))
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
         """Return the same estimate, with errors that also hold where the same users reported in every round.
@@ -383,14 +382,16 @@ class SupportLaw:
         return -self.noise / unit, (1 - self.noise) / unit
 
     def variance(self, counts: Floats, reports: int) -> Floats:
-        """Return the variance of each count, at the estimated shares.
+        """Return the variance of each count, at the estimated shares, also where they are not from 0 to 1.
 
+        It is linear in the shares, so it is right on average; it is at least that of an answer of no user, or of all.
         It is interpolated between `at_zero` and `at_one`, and not computed as `at_zero` + f·`slope`. Where p and q
         are both near 1, the latter loses all digits to rounding at a share near 1.
         """
-        shares = np.clip(counts / reports, 0, 1)
-        variance: Floats = reports * ((1 - shares) * self.at_zero + shares * self.at_one)
-        return variance
+        shares = counts / reports
+        variance = (1 - shares) * self.at_zero + shares * self.at_one
+        raised: Floats = reports * np.maximum(variance, np.minimum(self.at_zero, self.at_one))
+        return raised
 
     def estimate(self, total: CountAggregate) -> CountEstimate:
         """Return the unbiased estimate with its standard errors."""
@@ -402,11 +403,10 @@ class SupportLaw:
 
         assert estimate.support is not None
         times, reports = estimate.overlap, estimate.reports / estimate.overlap
-        step = 0.5 / (self.draws * self.shown * self.gap)
-        score = (step, reports * self.at_zero, self.at_one - self.at_zero)
+        law = (self.cumulants(), 1 / (self.draws * self.shown * self.gap))
         chances = (self.shown * (self.noise + self.gap), self.shown * self.noise)
         counts, support = estimate.counts / times, estimate.support / times
-        low, high = count_ends(counts, reports, support, chances, self.draws, score, level)
+        low, high = count_ends(counts, reports, support, chances, self.draws, law, level)
         return low * times, high * times
 
     def cumulants(self) -> Cumulants:
@@ -437,11 +437,24 @@ class StudentLaw:
     freedom: int
 
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
-        """Return the ends of Student's intervals, within 0 and the number of reports unless the estimate is not."""
-        margin = _quantile(level, self.freedom) * estimate.std_errors
-        counts, most = estimate.counts, float(estimate.reports)
-        low: Floats = np.clip(counts - margin, np.minimum(counts, 0.0), None)
-        high: Floats = np.clip(counts + margin, None, np.maximum(counts, most))
+        """Return the ends of Student's intervals, within 0 and the number of reports."""
+        return _normal_ends(estimate.counts, estimate.std_errors, level, (0.0, float(estimate.reports)), self.freedom)
+
+
+@dataclass(frozen=True, eq=False)
+class ShareCountLaw:
+    """The law of counts that are sums of contributions with these cumulants, each (d,), without the chance of a sample."""
+
+    cumulants: Cumulants
+
+    def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
+        """Return the ends of `share_ends`; overlapping reports are treated as fewer independent ones."""
+        from .share_laws import AnswerLaw, Scales, share_ends
+
+        alone = estimate.reports / estimate.overlap
+        scales = Scales.of(np.array([1 / alone]), alone, 0.0)
+        ends = share_ends(AnswerLaw(self.cumulants), scales, estimate.shares, level, lattice=False)
+        low, high = (end * estimate.reports for end in ends)
         return low, high
 
 
@@ -596,6 +609,14 @@ class BoundedMeanEstimate(MeanEstimate):
         return max(self.mean - margin, min(self.lower, self.mean)), min(
             self.mean + margin, max(self.upper, self.mean)
         )
+
+
+def _normal_ends(
+    values: Any, errors: Any, level: float, ends: tuple[float, float], freedom: float | None = None
+) -> tuple[Floats, Floats]:
+    from .accepted_values import normal_ends
+
+    return normal_ends(values, errors, level, ends, freedom)
 
 
 def _quantile(level: float, freedom: float | None = None) -> float:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from .accepted_values import Spread
+from .accepted_values import GammaTails, Spread, accepted_means
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,3 +155,14 @@ def share_spread(law: ShareLaw, scales: Scales, share: Any, effect: Any = 1.0, *
     if lattice:
         step = np.maximum(step, scales.largest * np.sqrt((t0 / np.maximum(v0, 1e-300)) ** 2 + 4 * v0))
     return Spread(effect * variance, effect**2 * third, step, effect * noise)
+
+
+def share_ends(
+    law: ShareLaw, scales: Scales, shares: Floats, level: float, *, lattice: bool = True
+) -> tuple[Floats, Floats]:
+    """Return the ends of the intervals of shares from reports that count alike."""
+
+    def spread(share: Any) -> Spread:
+        return share_spread(law, scales, share, lattice=lattice)
+
+    return accepted_means(GammaTails(shares, spread, spread), level)

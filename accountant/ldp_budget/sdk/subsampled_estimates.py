@@ -18,15 +18,10 @@ values and S² the variance of all values. A mechanism whose aggregate has the s
 reports is v + S² on average. Elsewhere S² is bounded by (U - mean)(mean - L)·n/(n - 1), which is conservative. An
 interval of bits (Clopper-Pearson), and a spread estimated from the reports, include S²/n_a already.
 
-**Intervals of counts.** They invert the score test with this variance, as those of `confidence_intervals` do:
-(f̂ ± step - f)² = z²·Var(f), a quadratic equation in f. With few supporting reports (a variance below 9) of one draw each,
-the interval is Clopper and Pearson's, for the probability that a report supports the answer. The generating function of
-a hypergeometric number has real roots only, and so has that of the supporting reports. So their number is distributed
-like a sum of independent binary variables, for which that interval covers (Hoeffding 1956, Theorem 5).
+**Intervals of counts.** They are those of `share_laws`: the test of a share f takes this variance and the third cumulant at f.
 
 References:
     W. G. Cochran, Sampling Techniques, 3rd edition (1977).
-    W. Hoeffding, On the distribution of the number of successes in independent trials, Ann. Math. Stat. 27 (1956).
 """
 
 from __future__ import annotations
@@ -44,6 +39,7 @@ from .estimates import (
     Estimate,
     MeanEstimate,
     NoiseMeanEstimate,
+    ShareCountLaw,
     SupportLaw,
 )
 
@@ -51,11 +47,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-_FEW = 9.0
-"""Variance of the number of supporting reports below which the interval is Clopper and Pearson's."""
-_FAR = 0.99
-"""The confidence above which the interval allows for skewness."""
 
 
 def without_replacement(asked: int, respondents: int) -> float:
@@ -109,56 +100,32 @@ class SampledLaw:
 
     def errors(self) -> Floats:
         """Return the standard errors of the counts, at the estimated shares."""
-        asked, shares = self.sample.reports, np.clip(self.sample.shares, 0, 1)
+        asked, shares = self.sample.reports, self.sample.shares
         noise = (self.sample.std_errors / asked) ** 2
-        errors: Floats = self.respondents * np.sqrt(noise + self.sampling * shares * (1 - shares) / asked)
+        drawn = np.maximum(self.sampling * shares * (1 - shares) / asked, 0.0)
+        errors: Floats = self.respondents * np.sqrt(noise + drawn)
         return errors
 
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
-        """Return the ends of the intervals, within 0 and the number of respondents unless the estimate is not."""
-        shares = self.sample.shares
-        if isinstance(self.sample.law, SupportLaw) and self.sample.support is not None:
-            low, high = self._score_ends(self.sample.law, shares, level)
-            low, high = self._exact_ends(self.sample.law, low, high, level)
+        """Return the ends of the intervals, within 0 and the number of respondents."""
+        from .share_laws import AnswerLaw, Scales, share_ends
+        from .share_laws import without_replacement as missed
+
+        asked, law = self.sample.reports, self.sample.law
+        if isinstance(law, SupportLaw):
+            cumulants = law.cumulants()
+        elif isinstance(law, ShareCountLaw):
+            cumulants = law.cumulants
         else:
-            from .accepted_values import quantile
+            from .accepted_values import normal_ends
 
-            margin = quantile(level) * self.errors() / self.respondents
-            low, high = shares - margin, shares + margin
-        low, high = np.minimum(np.clip(low, 0, 1), shares), np.maximum(np.clip(high, 0, 1), shares)
-        return low * self.respondents, high * self.respondents
-
-    def _score_ends(self, law: SupportLaw, shares: Floats, level: float) -> tuple[Floats, Floats]:
-        """Return the shares f with (share ± step - f)² = z²·Var(f)."""
-        from .accepted_values import quantile
-
-        z, asked, c = quantile(level), self.sample.reports, self.sampling
-        # Half a step of the support, and above 99 % the skewness, as in `confidence_intervals`.
-        steps = 0.5 if level <= _FAR else 0.5 * (1 + max(0.0, z * z - 1) / 3)
-        step = steps / (law.draws * law.shown * law.gap) / asked
-        square = 1 + z * z * c / asked
-        ends = []
-        for side in (-1, 1):
-            centre = shares + side * step
-            half = centre + z * z * (law.at_one - law.at_zero + c) / (2 * asked)
-            root = np.sqrt(np.maximum(0.0, half**2 - square * (centre**2 - z * z * law.at_zero / asked)))
-            ends.append((half + side * root) / square)
-        return ends[0], ends[1]
-
-    def _exact_ends(self, law: SupportLaw, low: Floats, high: Floats, level: float) -> tuple[Floats, Floats]:
-        """Return the ends, with Clopper and Pearson's for the answers that few reports support, or nearly all."""
-        from .confidence_intervals import binomial_ends
-
-        if law.draws != 1:
-            return low, high
-        asked, support = self.sample.reports, np.asarray(self.sample.support)
-        noise, gap = (np.broadcast_to(law.shown * each, support.shape) for each in (law.noise, law.gap))
-        low, high = low.copy(), high.copy()
-        chances = [np.clip(noise + gap * np.clip(end, 0, 1), 0, 1) for end in (low, high)]
-        few = np.minimum(*(asked * chance * (1 - chance) for chance in chances)) < _FEW
-        for place in np.flatnonzero(few):
-            ends = binomial_ends(float(support[place]), float(asked), level)
-            low[place], high[place] = ((end - noise[place]) / gap[place] for end in ends)
+            counts = self.sample.shares * self.respondents
+            return normal_ends(counts, self.errors(), level, (0.0, float(self.respondents)))
+        scales = Scales.of(np.array([1 / asked]), asked, *missed(asked, self.respondents))
+        ends = share_ends(
+            AnswerLaw(cumulants), scales, self.sample.shares, level, lattice=isinstance(law, SupportLaw)
+        )
+        low, high = (end * self.respondents for end in ends)
         return low, high
 
 
@@ -198,7 +165,7 @@ def spread_of_values(estimate: MeanEstimate, respondents: int, mechanism: Any, t
     mean = min(max(estimate.mean, lower), upper)
     bound = (upper - mean) * (mean - lower) * respondents / (respondents - 1)
     asked, step = estimate.reports, mechanism.grid()[1]
-    if not mechanism.keeps_squares or type(estimate) is not MeanEstimate or asked < 2:
+    if not mechanism.keeps_squares or not isinstance(estimate, MeanEstimate) or asked < 2:
         return float(bound)
     spread = (asked * total.total_squares - total.total**2) / (asked * (asked - 1)) * step**2
     return float(min(max(0.0, spread - asked * estimate.std_error**2), bound))

@@ -12,7 +12,7 @@ variance by an effect: the estimated variance over that of the law at the estima
   more respondent counts, with the largest weight, whose answer no report has shown; below the estimate, one who
   does not hold it. Without it, nobody with a large weight may have reported the answer.
 - An effect below 1, as of strata or of values in the middle of their range, is raised by its own standard error.
-- Clusters have an effect of at least 1, and their degrees of freedom raise it to that of Student's t.
+- The degrees of freedom of clusters raise the effect to that of Student's t; then it is at least 1.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Survey:
             # As if one more respondent, with the largest weight, did not hold the answer, or held it.
             near = np.clip(share + side * largest, 0.0, 1.0)
             spread = share_spread(law, scales, near)
-            shown = found + largest**2 * (own + 1)
+            shown = found if design.clusters is not None else found + largest**2 * (own + 1)
             if law.exact:
                 shown = np.maximum(shown, spread.noise)
             ratio = shown / np.maximum(spread.variance, _TINY)
@@ -216,7 +216,7 @@ class Shape(NamedTuple):
         check_share("level", level)
 
         def side(effect: Any, freedom: Any) -> Callable[[Any], Spread]:
-            raised = effect if freedom is None else effect * stretch(level, freedom)
+            raised = effect if freedom is None else np.maximum(1.0, effect * stretch(level, freedom))
             return lambda share: share_spread(self.law, self.scales, share, raised, lattice=self.equal)
 
         tails = GammaTails(values, side(self.below, self.below_freedom), side(self.above, self.above_freedom))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported
 from ldp_budget.registry.ranking import rank_frequency
-from ldp_budget.sdk.confidence_intervals import Tails
+from ldp_budget.sdk.accepted_values import Levels
 from ldp_budget.sdk.consistency import (
     ConsistentEstimate,
     consistent,
@@ -225,7 +225,7 @@ def test_intervals_of_raw_and_consistent_counts_cover_as_declared(kind: str, use
 
 
 def test_tails_add_up_and_lean_to_one_side_at_the_edges() -> None:
-    tails = Tails(0.05, 1000.0, 30.0, 20.0)
+    tails = Levels(0.05, 0.0, 1000.0, 30.0, 20.0)
     held = np.linspace(0, 1000, 101)
     assert tails.large(held) + tails.small(held) == pytest.approx(np.full(101, 0.05))
     assert (np.diff(tails.large(held)) <= 0).all(), "else an interval may have gaps"

@@ -110,6 +110,22 @@ def test_intervals_of_counts_cover_at_any_number_of_reports(
                 assert coverage >= level - 0.001, (users, held, level, coverage)
 
 
+@pytest.mark.parametrize("held", [30, 50, 80, 200])
+def test_intervals_of_counts_cover_at_99_percent_where_the_support_is_skewed(held: int) -> None:
+    """A score test without the skewness covered 98.963 % with 50 holders."""
+    mechanism = ldp_budget.mechanism("subset-selection")(epsilon=2, domain_size=50)
+    assert coverages(mechanism, 1000, held)[-1][1] >= 0.99
+
+
+@pytest.mark.parametrize("share", [-0.4, -0.02, 0.3, 1.05, 1.6])
+def test_standard_errors_are_linear_in_the_unbiased_share_down_to_the_least(share: float) -> None:
+    """A share that is cut to 0 and 1 first makes the errors of few reports too small on average."""
+    law = ldp_budget.mechanism("oue")(epsilon=8, domain_size=2)._law
+    least = min(law.at_zero[0], law.at_one[0])
+    expected = max((1 - share) * law.at_zero[0] + share * law.at_one[0], least)
+    assert law.variance(np.array([50 * share]), 50) == pytest.approx(50 * expected)
+
+
 def misses(mechanism: Any, users: int, held: int, level: float) -> float:
     """Return the rate of misses on either side, divided by the permitted probability."""
     support, chances = support_law(mechanism, users, held, least=1e-16)
@@ -154,16 +170,15 @@ def test_intervals_by_the_normal_law_would_cover_half_as_often() -> None:
     assert chances[(low <= 1) & (high >= 1)].sum() == pytest.approx(1)
 
 
-def test_interval_is_within_the_number_of_reports_and_contains_its_estimate() -> None:
+def test_interval_is_within_the_number_of_reports_also_where_the_estimate_is_not() -> None:
     oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
     found = oue.estimate(CountAggregate(oue.fingerprint, 100, np.array([0, 27, 50, 100])))
     low, high = found.interval()
-    assert (low <= found.counts).all()
-    assert (found.counts <= high).all()
-    inside = (found.counts >= 0) & (found.counts <= 100)
-    assert (low[inside] >= 0).all()
-    assert (high[inside] <= 100).all()
-    assert (low[0], high[0]) == (found.counts[0], 0)  # fewer ones than the noise alone would make
+    assert found.counts[0] < 0
+    assert found.counts[3] > 100
+    assert (low >= 0).all()
+    assert (high <= 100).all()
+    assert (high - low > 10).all()  # also where fewer or more reports support an answer than any users would make
 
 
 @pytest.mark.slow
