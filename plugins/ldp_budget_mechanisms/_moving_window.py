@@ -147,6 +147,10 @@ class MovingWindow(NumericMechanism):
         constant, linear, quadratic = self._variance
         return constant + linear * mean + quadratic * square
 
+    @property
+    def report_width(self) -> float:
+        return self.grid()[1] * self.cells
+
     def report_std(self, total: SumAggregate) -> float:
         """Return the root of the mean variance of the reports of the users at hand.
 

@@ -100,7 +100,7 @@ class AdditiveMechanism(NumericMechanism):
         from ldp_budget.sdk.estimates import NoiseMeanEstimate
 
         plain = super().estimate(reports)
-        return NoiseMeanEstimate(plain.reports, plain.mean, plain.std_error, mechanism=self)
+        return NoiseMeanEstimate(plain.reports, plain.mean, plain.std_error, ends=plain.ends, mechanism=self)
 
     def report_std(self, total: SumAggregate) -> float:
         return float(self.variance**0.5)

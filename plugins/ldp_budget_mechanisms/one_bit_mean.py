@@ -317,7 +317,7 @@ class OneBitMean(NumericMechanism):
         least, most = map(float, self.ends)
         lower, upper = self.interval.ends
         bits = {"ones": total.total, "least": least, "most": most, "lower": lower, "upper": upper}
-        return BitMeanEstimate(plain.reports, plain.mean, plain.std_error, **bits)
+        return BitMeanEstimate(plain.reports, plain.mean, plain.std_error, ends=(lower, upper), **bits)
 
     # -- client and server ------------------------------------------------------------------------------
 

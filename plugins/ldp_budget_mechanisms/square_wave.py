@@ -106,6 +106,8 @@ class SquareWave(MovingWindow):
             mean.mean,
             mean.std_error,
             freedom=mean.freedom,
+            ends=mean.ends,
+            bounds=mean.bounds,
             matrix=self._transitions,
             counts=counts,
             covariance=covariance,

@@ -35,6 +35,8 @@ class Aggregate(Protocol):
         ...
 
 
+_FEW_FREE = 30
+"""The number of reports up to which a spread that was estimated from them says too little."""
 _FEW = 4
 """The number of answers that the `repr` of an estimate shows."""
 
@@ -463,7 +465,9 @@ class MeanEstimate(Estimate):
     """An estimate of the mean of the users' values, with its standard error.
 
     `freedom`: the degrees of freedom of the standard error where it was estimated from the reports, one less than the
-    number of reports. `overlap`: see `repeated`.
+    number of reports. `overlap`: see `repeated`. `ends`: the lowest and the highest value that a user can have, None if
+    they are unknown. `bounds`: the largest standard deviation of a report, over all values, and the width of the range of
+    the reports, from which the interval of few reports follows; None if they are unknown.
     """
 
     reports: int
@@ -471,6 +475,8 @@ class MeanEstimate(Estimate):
     std_error: float
     freedom: float | None = field(default=None, kw_only=True)
     overlap: float = field(default=1.0, kw_only=True)
+    ends: tuple[float, float] | None = field(default=None, kw_only=True)
+    bounds: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
         mean = f"{self.mean:.6g} ± {self.std_error:.3g} (standard error)"
@@ -495,14 +501,30 @@ class MeanEstimate(Estimate):
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the ends of a confidence interval of `mean`: normal, or Student's where there is a `freedom`.
 
+        They are within the range of the values, also where the mean is not; see `accepted_values`.
+
         Parameters:
             level: the probability with which the interval covers, above 0 and below 1.
 
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
-        margin = _quantile(level, self.freedom) * self.std_error
-        return self.mean - margin, self.mean + margin
+        from .confidence_intervals import bounded_margin
+
+        independent = self.reports / self.overlap
+        if self.bounds is None or independent > _FEW_FREE:
+            return self._within(self.std_error, level, self.freedom)
+        spread, width = self.bounds
+        margin = bounded_margin(spread, spread, width, independent, level)
+        return self._within(margin / _quantile(level), level, None)
+
+    def _within(self, error: float, level: float, freedom: float | None) -> tuple[float, float]:
+        """Return the ends for this standard error, in the range of the values."""
+        if self.ends is None:
+            margin = _quantile(level, freedom) * error
+            return self.mean - margin, self.mean + margin
+        low, high = _normal_ends(np.array([self.mean]), np.array([error]), level, self.ends, freedom)
+        return float(low[0]), float(high[0])
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
         """Return the same estimate for users who reported in every round, as `CountEstimate.repeated` does.
@@ -549,7 +571,7 @@ class BitMeanEstimate(MeanEstimate):
         low, high = (
             self.lower + width * min(max(0.0, (end - self.least) / (self.most - self.least)), 1.0) for end in ends
         )
-        return min(low, self.mean), max(high, self.mean)
+        return low, high
 
 
 class KnownNoise(Protocol):
@@ -578,8 +600,7 @@ class NoiseMeanEstimate(MeanEstimate):
         one = self.std_error * math.sqrt(self.reports / self.overlap)
         independent = max(1, round(self.reports / self.overlap))
         times = sum_quantile(lambda noise: self.mechanism.log_density(noise, 0.0), one, independent, level)
-        margin = self.std_error * times
-        return self.mean - margin, self.mean + margin
+        return self._within(self.std_error * times / _quantile(level), level, None)
 
 
 @dataclass(frozen=True, repr=False)

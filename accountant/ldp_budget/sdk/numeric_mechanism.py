@@ -275,7 +275,17 @@ class NumericMechanism(Mechanism):
         mean = origin + total.total / total.reports * step
         # With squares, the spread was estimated from the reports; a single report shows no spread.
         freedom = total.reports - 1 if self.keeps_squares and total.reports > 1 else None
-        return MeanEstimate(total.reports, mean, self.report_std(total) / total.reports**0.5, freedom=freedom)
+        error, ends, bounds = self.report_std(total) / total.reports**0.5, None, None
+        if self.domain is not None and not self.biased:
+            ends = self.domain.ends
+            if self.report_width is not None:
+                bounds = float(self.contribution_noise[0][0] ** 0.5), self.report_width
+        return MeanEstimate(total.reports, mean, error, freedom=freedom, ends=ends, bounds=bounds)
+
+    @property
+    def report_width(self) -> float | None:
+        """The width of the range of the reports; None if it is unknown or infinite."""
+        return None
 
     def contributions(self, reports: Any) -> NDArray[np.float64]:
         """Return the reports as numbers, shape (n, 1): each is unbiased for its user's value.

@@ -155,8 +155,8 @@ def _expanded_mean(estimate: MeanEstimate, respondents: int, mechanism: Any, tot
     values = spread_of_values(estimate, respondents, mechanism, total)
     error = math.sqrt(estimate.std_error**2 + values * (1 / asked - 1 / respondents))
     if isinstance(estimate, NoiseMeanEstimate):  # its interval is of noise alone
-        return MeanEstimate(asked, estimate.mean, error)
-    return replace(estimate, std_error=error)
+        return MeanEstimate(asked, estimate.mean, error, ends=estimate.ends)
+    return replace(estimate, std_error=error, bounds=None)
 
 
 def spread_of_values(estimate: MeanEstimate, respondents: int, mechanism: Any, total: Any) -> float:
