@@ -134,7 +134,9 @@ def shown_survey(found: Collection) -> dict[str, Any]:
     rows = []
     for said, question in zip(survey.to_json()["questions"], mechanism.questions, strict=True):  # type: ignore[attr-defined]
         own = question.mechanism
-        rows.append({**said, "mechanism": own.name, "epsilon": own.guarantee.epsilon, "declared": own.declared})
+        bias = own.utility().get("max_bias")
+        row = {**said, "mechanism": own.name, "epsilon": own.guarantee.epsilon, "declared": own.declared}
+        rows.append(row if bias is None else {**row, "max_bias": bias})
     return {
         **survey.to_json(),
         "answer": survey.ask,
@@ -169,6 +171,13 @@ def _print_survey(found: Collection) -> None:
         ],
         ("text",),
     )
+    for each in questions:
+        if "max_bias" in each:
+            click.echo(
+                f"Note: the mean of {each['name']} is off by up to {each['max_bias']:.3g} however many people answer; the "
+                "interval of an estimate leaves that out",
+                err=True,
+            )
 
 
 def _answers(question: dict[str, Any]) -> str:

@@ -112,7 +112,7 @@ def _show(row: dict[str, Any], show: Any, as_json: bool) -> None:
 
 
 _MEANINGS = (
-    "margin: half of a 95 % confidence interval, about these respondents; population: about a large population\n"
+    "margin: the error that 95 of 100 surveys stay below, about these respondents; population: about a large population\n"
     "groups, rounds: the smallest difference between two halves, or two rounds, found with a power of 80 % at the 5 % level"
 )
 
@@ -124,6 +124,7 @@ def _print_collection(row: dict[str, Any]) -> None:
     click.echo(f"{counted(row['respondents'], 'respondent')}, ε = {printed_up(row['epsilon'])}, at the worst answers")
     click.echo(_MEANINGS)
     print_table(_HEADER[1:], [_cells(row)[1:]])
+    _print_bias(row)
 
 
 _HEADER = ("question", "mechanism", "ε", "answered by", "margin", "population", "groups", "rounds")
@@ -134,6 +135,14 @@ def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     share = row["range"] is None
     figures = (f"{rounded(100 * row[name], 1)} %" if share else f"{row[name]:.3g}" for name in _FIGURES)
     return row.get("name", ""), row["mechanism"], str(row["epsilon"]), row["asked"], *figures
+
+
+def _print_bias(row: dict[str, Any]) -> None:
+    if "max_bias" in row:
+        name = row.get("name", row["mechanism"])
+        click.echo(
+            f"{name}: the margins hold a bias of up to {row['max_bias']:.3g}, which no number of respondents removes"
+        )
 
 
 def _print_survey(row: dict[str, Any]) -> None:
@@ -152,6 +161,8 @@ def _print_survey(row: dict[str, Any]) -> None:
     click.echo(f"\nRecommended: answer = {_toml(row['recommended'])}, with the questions' own margins below")
     click.echo(_MEANINGS)
     print_table(_HEADER, [_cells(each) for each in best["questions"]])
+    for each in best["questions"]:
+        _print_bias(each)
     if best["answer"] == 1 and len(row["designs"]) > 1:
         click.echo(
             "With one answer from each respondent there is no table of two questions. It needs answer = 2 or more"

@@ -12,6 +12,7 @@ from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.mechanism import Mechanism
 from ..sdk.numeric_mechanism import NumericMechanism
+from .margins import margin_for
 from .plugins import mechanisms
 from .sample_size import respondents_for
 
@@ -49,7 +50,8 @@ def rank_frequency(
     Returns:
         A row for each available mechanism. `worst_std_error` is the standard error at the worst answer and
             frequency, `mean_std_error` the root of the mean variance over the answers. `consistent_error` is the mean
-            error of consistent shares, see `predict_consistent_error`. `bits` is the size of a report, None if it is
+            error of consistent shares, see `predict_consistent_error`. `margin` is the error that 95 of 100 surveys stay
+            below at the worst answers, see `margins`. `bits` is the size of a report, None if it is
             unknown. `setting` is what `FrequencyMechanism.for_answers` has chosen besides ε and the number of answers.
 
     Raises:
@@ -72,6 +74,7 @@ def rank_frequency(
                 "mechanism": mechanism.name,
                 "worst_std_error": worst,
                 "mean_std_error": mean,
+                "margin": margin_for(mechanism, users),
                 "consistent_error": _consistent_error(mechanism, mean, domain_size),
                 "bits": mechanism.report_bits,
                 **({} if margin is None else {"respondents": respondents_for(mechanism, margin)}),
@@ -115,7 +118,11 @@ def rank_numeric(
     for mechanism in _calibrated(NumericMechanism, lambda each: each.for_range(**target), target):
         utility = mechanism.utility()
         errors = {name: utility[name] for name in ("bias", "mse", "mse_uniform_prior")}
-        mean = {} if users is None else {"mean_error": mechanism.mean_error(users)}
+        mean = (
+            {}
+            if users is None
+            else {"mean_error": mechanism.mean_error(users), "margin": margin_for(mechanism, users)}
+        )
         setting = _setting(mechanism, target)
         row = {"kind": "numeric", "mechanism": mechanism.name, **mean, **errors, "setting": setting}
         rows.append({**row, **({} if extra is None else extra(mechanism))})
@@ -156,7 +163,7 @@ def _constant_output(lower: Number, upper: Number, users: int | None) -> dict[st
     return {
         "kind": "numeric",
         "mechanism": "constant-output",
-        **({} if users is None else {"mean_error": half}),
+        **({} if users is None else {"mean_error": half, "margin": half}),
         "bias": bias,
         "mse": {name: value**2 for name, value in bias.items()},
         "mse_uniform_prior": half**2 / 3,

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from .._validation import check_instance, check_share
 from ..sdk.frequency_oracle import FrequencyMechanism
-
-_MOST_RESPONDENTS = 10**15
-_Z = 1.959963984540054
-"""Of a 95 % confidence interval."""
+from .margins import Precision, least_respondents
 
 
 def respondents_for(mechanism: FrequencyMechanism, margin: float) -> int | None:
     """Return the least number of users for which every share has that margin of error, at 95 % confidence.
 
-    The margin is that of the mechanism's noise, at the worst answer and share: 1.96 times the largest standard error.
-    It leaves out that the users may be a sample of others. None if no number of users is enough, as for a sketch with
-    collisions.
+    The margin is about these users: the mechanism's noise and collisions, at the worst answer and share. It leaves out that
+    the users may be a sample of others. None if no number of users is enough, as for a sketch with collisions.
 
     Parameters:
         mechanism: the mechanism of the reports.
@@ -28,10 +22,5 @@ def respondents_for(mechanism: FrequencyMechanism, margin: float) -> int | None:
     """
     check_instance("mechanism", mechanism, FrequencyMechanism, "a frequency mechanism")
     check_share("margin", margin)
-
-    def enough(users: int) -> bool:
-        return _Z * mechanism.share_errors(users)[0] <= margin
-
-    if not enough(_MOST_RESPONDENTS):
-        return None
-    return bisect_left(range(1, _MOST_RESPONDENTS), True, key=enough) + 1
+    precision = Precision.of(mechanism)
+    return least_respondents(lambda users: precision.margin(users, (1, 1)) <= margin)

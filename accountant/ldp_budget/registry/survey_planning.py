@@ -1,15 +1,8 @@
 """Plans of surveys before anything is asked: margins of error, sample sizes, and detectable differences.
 
-All figures are for the worst share, or the worst values, and for the chosen mechanisms. With n_a of n respondents asked a
-question, a share has the variance
+All figures are for the worst share, or the worst values, and for the chosen mechanisms.
 
-    [(1 - f)·v₀ + f·v₁ + c·f(1 - f)]/n_a
-
-with v₀ and v₁ the variance per respondent at f = 0 and at f = 1. About these n respondents, c = (n - n_a)/(n - 1), as in
-`sdk.subsampled_estimates`. About a large population, of which they are a simple random sample, c = 1. For the mean of
-values in [L, U], f(1 - f) becomes S² <= (U - L)²/4.
-
-- **Margin**: z(0.975) times the root of that variance: half the width of a 95 % confidence interval.
+- **Margin**: the error that 95 of 100 surveys stay below, bias included; see `margins`.
 - **Detectable difference**: (z(0.975) + z(0.8))·√(V₁ + V₂), the smallest true difference that a two-sided test at the 5 %
   level finds with a power of 80 % (Cohen 1988, chapter 2). V₁ and V₂ are the variances of two groups, each of half of the
   respondents, or of two rounds of as many respondents. They are about a large population.
@@ -23,16 +16,15 @@ References:
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._validation import check_share
 from ..errors import InvalidParameter
-from ..sdk.domain import Categories, check_users
-from ..sdk.frequency_oracle import FrequencyMechanism
+from ..sdk.domain import check_users
+from .margins import Precision, least_respondents
 from .surveys import ALL, Survey, SurveyQuestion
 
 if TYPE_CHECKING:
@@ -40,12 +32,6 @@ if TYPE_CHECKING:
 
     from ..sdk.mechanism import Mechanism
 
-Z = 1.959963984540054
-"""The 0.975 quantile of a normal variable."""
-Z_POWER = 0.8416212335729143
-"""Its 0.8 quantile."""
-
-_MOST_RESPONDENTS = 10**12
 _MOST_DESIGNS = 10
 _STEPS = 40
 """Number of ε at which the variance of a question is computed; between them it is interpolated."""
@@ -53,66 +39,6 @@ _WIDEST = Decimal(20)
 """The largest ratio of the survey's ε to the smallest ε of a question."""
 _WORTH = 0.98
 """Unequal ε are recommended if the largest margin is below this part of that of equal ones: equal ones compose better."""
-
-
-@dataclass(frozen=True)
-class Precision:
-    """The variance per respondent of a mechanism's estimate, where no one and where every one holds the answer.
-
-    `width` is the width of the range of a number, and None for shares. The variance of a mean is in parts of the range,
-    and the same for all values; that of the values is at most 1/4, as f(1 - f) of a share.
-    """
-
-    at_zero: float
-    at_one: float
-    width: float | None = None
-
-    @classmethod
-    def of(cls, mechanism: Mechanism) -> Precision:
-        """Return the precision of a mechanism.
-
-        Raises:
-            InvalidParameter: its answers are neither listed nor numbers of a range.
-        """
-        if isinstance(mechanism, FrequencyMechanism) and isinstance(mechanism.domain, Categories):
-            utility = mechanism.utility()
-            worst = mechanism.share_errors(1)[0] ** 2
-            at_zero = utility.get("variance_per_user", worst)
-            return cls(at_zero, at_zero + utility.get("variance_per_unit_frequency", worst - at_zero))
-        if hasattr(mechanism, "mean_error") and hasattr(mechanism.domain, "ends"):
-            lower, upper = mechanism.domain.ends  # type: ignore[union-attr]
-            noise = (mechanism.mean_error(1) / (upper - lower)) ** 2
-            return cls(noise, noise, upper - lower)
-        raise InvalidParameter("survey", "of listed answers or numbers", mechanism.name)
-
-    def variance(self, asked: int, sampling: float) -> float:
-        """Return the largest variance of a share, or of a mean in parts of the range; `sampling` is c."""
-        from ..sdk.subsampled_estimates import worst_share_variance
-
-        return worst_share_variance(self.at_zero, self.at_one, sampling) / asked
-
-    def row(self, respondents: int, part: tuple[int, int]) -> dict[str, Any]:
-        """Return the figures for respondents of whom `part`, k of m, are asked."""
-        from ..sdk.subsampled_estimates import without_replacement
-
-        unit = 1.0 if self.width is None else self.width
-        asked = max(1, respondents * part[0] // part[1])
-        own = self.variance(asked, without_replacement(asked, respondents))
-        among_many = self.variance(asked, 1.0)
-        groups = self.variance(max(1, asked // 2), 1.0)
-        return {
-            "asked": asked,
-            "range": self.width,
-            "margin": Z * math.sqrt(own) * unit,
-            "population_margin": Z * math.sqrt(among_many) * unit,
-            "detectable_groups": (Z + Z_POWER) * math.sqrt(2 * groups) * unit,
-            "detectable_rounds": (Z + Z_POWER) * math.sqrt(2 * among_many) * unit,
-        }
-
-    def margin(self, respondents: int, part: tuple[int, int]) -> float:
-        """Return the margin about these respondents, in parts of the range."""
-        found: float = self.row(respondents, part)["margin"]
-        return found if self.width is None else found / self.width
 
 
 def respondents_needed(precisions: Sequence[Precision], part: tuple[int, int], margin: float) -> int | None:
@@ -132,9 +58,7 @@ def respondents_needed(precisions: Sequence[Precision], part: tuple[int, int], m
     def enough(respondents: int) -> bool:
         return all(each.margin(respondents, part) <= margin for each in precisions)
 
-    if not enough(_MOST_RESPONDENTS):
-        return None
-    return bisect_left(range(least, _MOST_RESPONDENTS), True, key=enough) + least
+    return least_respondents(enough, least)
 
 
 # -- one question ----------------------------------------------------------------------------------------------------
@@ -303,7 +227,9 @@ def _precision(question: SurveyQuestion, epsilon: Decimal) -> Precision:
     try:
         return _precision_of(replace(question, text="", languages={}), epsilon)
     except InvalidParameter as error:
-        raise InvalidParameter(f"mechanism of question {question.name}", error.expected, error.found) from None
+        raise InvalidParameter(
+            f"mechanism of question {question.name}", error.expected, error.found, hint=error.hint
+        ) from None
 
 
 def _down(epsilon: Decimal) -> Decimal:

@@ -28,7 +28,8 @@
     unit = "hours"
 
 Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
-question gets an equal part of the survey's.
+question gets an equal part of the survey's. A mechanism whose estimates are biased, such as `bounded-laplace`, needs
+`biased = true` at the question: no number of respondents makes its error small.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class SurveyQuestion:
     """A question as people see it, and how it is randomized.
 
     `languages`: for each language tag a mapping of `text` and `categories`. `mechanism` is a name, or `auto`.
-    `epsilon` is None for an equal part of the survey's. `unit` is that of a number, for tables and reports.
+    `epsilon` is None for an equal part of the survey's. `unit` is that of a number, for tables and reports. `biased` allows a
+    mechanism whose estimates are biased.
     """
 
     name: str
@@ -97,11 +99,15 @@ class SurveyQuestion:
     epsilon: Decimal | None = None
     languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     unit: str = ""
+    biased: bool = False
 
     def build(self, epsilon: Decimal) -> Mechanism:
         """Return the mechanism of the question at `epsilon`. Raises `InvalidParameter`, `NotSupported` or `UnknownName`."""
         if self.mechanism != AUTO:
-            return _for(find_mechanism(self.mechanism), self, epsilon)
+            made = _for(find_mechanism(self.mechanism), self, epsilon)
+            if not self.biased and isinstance(made, NumericMechanism) and made.biased:
+                raise _biased(self, made)
+            return made
         return best_mechanism(self.categories and len(self.categories), self.lower, self.upper, epsilon)
 
     def about(self) -> About:
@@ -122,6 +128,7 @@ class SurveyQuestion:
             "lower": None if self.lower is None else str(self.lower),
             "upper": None if self.upper is None else str(self.upper),
             "unit": self.unit,
+            "biased": self.biased or None,
             "mechanism": None if self.mechanism == AUTO else self.mechanism,
             "epsilon": None if self.epsilon is None else str(self.epsilon),
             "languages": _plain(self.languages),
@@ -135,6 +142,21 @@ def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> M
     if question.categories is None and issubclass(kind, NumericMechanism):
         return kind.for_range(epsilon, question.lower, question.upper)
     raise NotSupported(f"{kind.name} does not randomize {'a choice' if question.categories else 'a number'}")
+
+
+_BIASED = "mechanism of question {}"
+
+
+def _biased(question: SurveyQuestion, made: NumericMechanism) -> InvalidParameter:
+    """Return the error for a biased mechanism that the question does not allow."""
+    most = max(abs(made.error_at(value)[0]) for value in made.landmarks())
+    unit = f" {question.unit}" if question.unit else ""
+    return InvalidParameter(
+        _BIASED.format(question.name),
+        "without bias",
+        f"{made.name}, whose mean is off by up to {most:.3g}{unit} however many people answer",
+        hint="Leave out mechanism for the best unbiased one. To accept the bias: biased = true in the question.",
+    )
 
 
 @functools.lru_cache(maxsize=256)
@@ -208,6 +230,8 @@ class Survey:
                 built.append(Question(question.name, question.build(epsilon), question.categories))
             except (InvalidParameter, NotSupported, UnknownName) as error:
                 where = f"mechanism of question {place} ({question.name})"
+                if isinstance(error, InvalidParameter) and error.option == _BIASED.format(question.name):
+                    raise InvalidParameter(where, error.expected, error.found, hint=error.hint) from None
                 expected = "auto, or a mechanism for these answers (list: ldp-budget mechanisms)"
                 raise InvalidParameter(where, expected, f"{question.mechanism}: {error}") from None
         largest = sum(sorted(self.epsilons(), reverse=True)[: self.ask])
@@ -321,7 +345,9 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 _SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages")
-_QUESTION_KEYS = ("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "epsilon", "languages")
+_QUESTION_KEYS = (
+    *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
+)
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
 
@@ -380,6 +406,12 @@ class _Table:
         if number is None or not number.is_finite():
             raise self.invalid(key, expected)
         return number
+
+    def flag(self, key: str) -> bool:
+        value = self.data.get(key, False)
+        if not isinstance(value, bool):
+            raise self.invalid(key, "true or false")
+        return value
 
     def epsilon(self) -> Decimal | None:
         value = self.number("epsilon", "a number above 0")
@@ -481,6 +513,7 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         table.epsilon(),
         dict(_languages(table, {"text": str, "categories": list})),
         unit,
+        table.flag("biased"),
     )
 
 

@@ -251,8 +251,13 @@ class NumericMechanism(Mechanism):
             InvalidParameter: `users` is not a whole number >= 1.
         """
         check_users(users)
-        errors = [self.error_at(value) for _, value in self._landmarks()]
+        errors = [self.error_at(value) for value in self.landmarks()]
         return max(math.sqrt(bias**2 + (mse - bias**2) / users) for bias, mse in errors)
+
+    def landmarks(self) -> tuple[float, float, float]:
+        """Return the lower end, the center and the upper end of the domain; of [0, 1] where only a sensitivity is known."""
+        lower, center, upper = (value for _, value in self._landmarks())
+        return lower, center, upper
 
     def _landmarks(self) -> Iterator[tuple[str, float]]:
         """Return the edges and the center of the domain; of [0, S] where only a sensitivity is known."""

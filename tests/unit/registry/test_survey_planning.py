@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 from statistics import NormalDist
@@ -12,16 +13,10 @@ import numpy as np
 import pytest
 
 from ldp_budget import InvalidParameter, mechanism
+from ldp_budget.registry.margins import Z_POWER, Precision, Z, margin_for, margin_of
 from ldp_budget.registry.questionnaire import Question, Questionnaire
 from ldp_budget.registry.sample_size import respondents_for
-from ldp_budget.registry.survey_planning import (
-    Z_POWER,
-    Precision,
-    Z,
-    plan_collection,
-    plan_survey,
-    respondents_needed,
-)
+from ldp_budget.registry.survey_planning import plan_collection, plan_survey, respondents_needed
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
 
 YES_NO = SurveyQuestion("smoke", kind="yes-no", categories=("yes", "no"), mechanism="randomized-response")
@@ -162,3 +157,108 @@ def test_asking_one_of_m_beats_splitting_by_the_known_ratios(m: int, ratio: floa
     made = [mechanism("oue").calibrate(epsilon=each, domain_size=8) for each in (Decimal(2), Decimal(2) / m)]
     one, parts = (Precision.of(each).at_zero for each in made)
     assert parts / (m * one) == pytest.approx(ratio, abs=0.06)
+
+
+# -- margins ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bias", "std_error"), [(0.0, 1.0), (0.5, 1.0), (1.0, 1.0), (4.0, 1.0), (0.3, 0.0)])
+def test_margin_holds_95_of_100_errors(bias: float, std_error: float) -> None:
+    margin = margin_of(bias, std_error)
+    if not std_error:
+        assert margin == bias
+        return
+    error = NormalDist(bias, std_error)
+    assert error.cdf(margin) - error.cdf(-margin) == pytest.approx(0.95, abs=1e-9)
+    assert margin_of(-bias, std_error) == margin
+
+
+NUMBERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("bounded-laplace", {"epsilon": 1, "lower": 0, "upper": 1}),
+    ("bounded-laplace", {"epsilon": 6, "lower": 0, "upper": 60}),
+    ("bounded-staircase", {"epsilon": 2, "lower": -1, "upper": 1}),
+    ("laplace", {"epsilon": 1, "lower": 0, "upper": 14}),
+    ("staircase", {"epsilon": 4, "lower": 0, "upper": 1}),
+    ("hybrid", {"epsilon": 2, "lower": 0, "upper": 1}),
+    ("square-wave", {"epsilon": 1, "lower": 0, "upper": 1}),
+    ("one-bit-mean", {"epsilon": 1, "maximum": 1}),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "target"), NUMBERS)
+def test_margin_of_a_mean_is_the_error_that_95_of_100_surveys_stay_below(name: str, target: dict[str, Any]) -> None:
+    """Where all users hold the lower end, the center or the upper end: the worst of the three."""
+    made: Any = mechanism(name).calibrate(**target)
+    runs, users = 1000, 300
+    realised = []
+    for value in made.landmarks():
+        reports = made.randomize(np.full(runs * users, value), rng=3)
+        means = np.array([made.estimate(each).mean for each in np.split(np.asarray(reports), runs)])
+        realised.append(float(np.quantile(np.abs(means - value), 0.95)))
+    assert max(realised) / margin_for(made, users) == pytest.approx(1, abs=0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["oue", "sue", GRR, "subset-selection", "pgr", "d-bit-flip", "cms", "hcms"])
+def test_margin_of_a_share_is_the_error_that_95_of_100_surveys_stay_below(name: str) -> None:
+    kind: Any = mechanism(name)
+    made = kind.for_answers(1, 4)
+    runs, users = 1000, 400
+    realised = []
+    for share in (0.0, 1.0):
+        errors = []
+        for run in range(runs):
+            drawn = kind(**{**made.declared, "seed": run}) if "seed" in made.declared else made
+            values = np.repeat([0, 1], [round(users * share), users - round(users * share)])
+            counts = drawn.estimate(drawn.randomize(values, rng=run)).counts
+            errors.append(abs(float(counts[0]) / users - share))
+        realised.append(float(np.quantile(errors, 0.95)))
+    assert max(realised) / margin_for(made, users) == pytest.approx(1, abs=0.07)
+
+
+@pytest.mark.parametrize(("name", "target"), NUMBERS[:3])
+def test_no_number_of_respondents_gives_a_margin_below_the_bias(name: str, target: dict[str, Any]) -> None:
+    made = mechanism(name).calibrate(**target)
+    bias = Precision.of(made).max_bias
+    assert respondents_needed([Precision.of(made)], (1, 1), bias * 0.99) is None
+    assert plan_collection(made, margin=bias * 0.99)["respondents"] is None
+    enough = respondents_needed([Precision.of(made)], (1, 1), bias * 1.1)
+    assert enough is not None
+    assert Precision.of(made).margin(enough, (1, 1)) <= bias * 1.1
+
+
+def test_no_number_of_respondents_gives_a_margin_below_the_collisions() -> None:
+    """Two of eight values share a cell of a small sketch under a part of its hash functions, in all surveys of that seed."""
+    made = mechanism("cms")(epsilon=4, hashes=4, width=16, domain_size=8)
+    assert respondents_for(made, 0.01) is None
+    assert plan_collection(made, margin=0.01)["respondents"] is None
+    assert margin_for(made, 10**9) == pytest.approx(Z * math.sqrt(1 / (4 * 15)), rel=0.01)
+    assert margin_for(made, 1000) == pytest.approx(Z * made.share_errors(1000)[0], rel=0.01)
+
+
+def test_difference_of_two_groups_holds_no_bias() -> None:
+    made = mechanism("bounded-laplace")(epsilon=1, lower=0, upper=1)
+    row = Precision.of(made).row(10**6, (1, 1))
+    assert row["max_bias"] == pytest.approx(0.418, abs=0.001)
+    assert row["margin"] == pytest.approx(row["max_bias"], rel=0.01)
+    assert row["detectable_groups"] < 0.01
+
+
+HOURS = SurveyQuestion("hours", kind="number", lower=Decimal(0), upper=Decimal(60), unit="hours")
+
+
+def test_biased_mechanism_of_a_question_needs_a_word() -> None:
+    biased = replace(HOURS, mechanism="bounded-laplace")
+    message = r"must be without bias: got bounded-laplace, whose mean is off by up to 20\.6 hours however many"
+    for use in (
+        Survey("s", (biased,), Decimal(2)).questionnaire,
+        lambda: plan_survey(Survey("s", (biased,), Decimal(2)), 9),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            use()
+    allowed = Survey("s", (replace(biased, biased=True),), Decimal(2))
+    assert allowed.questionnaire().questions[0].mechanism.name == "bounded-laplace"
+    [design] = plan_survey(allowed, 10**5)["designs"]
+    assert design["questions"][0]["margin"] == pytest.approx(20.6, rel=0.01)
+    assert design["questions"][0]["max_bias"] == pytest.approx(20.6, rel=0.01)
