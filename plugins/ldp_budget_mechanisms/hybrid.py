@@ -1,4 +1,4 @@
-"""The hybrid mechanism: the piecewise mechanism or one of two numbers, for the least error where it is worst.
+"""The hybrid mechanism: the piecewise mechanism or one of two numbers, for a small error where it is worst.
 
 Source: Wang, Xiao, Yang, Zhao, Hui, Shin, Shin and Yu, ICDE 2019, section III-C. For a value t in [-1, 1], with
 s = e^(ε/2), a report is that of the piecewise mechanism with probability α, and else one of the two numbers ±B,
@@ -51,7 +51,9 @@ class Hybrid(MovingWindow):
     """The hybrid of the piecewise mechanism and of two numbers, calibrated to ε."""
 
     name = "hybrid"
-    summary = "one number for an unbiased mean; the least error where it is worst, from ε = 0.61 on"
+    summary = (
+        "one number for an unbiased mean; for ε from 0.61 to 4.5 the least error at worst of the mechanisms here"
+    )
     source = "Wang, Xiao, Yang, Zhao, Hui, Shin, Shin and Yu, ICDE 2019, section III-C"
 
     # -- calibration ------------------------------------------------------------------------------------

@@ -101,6 +101,11 @@ class Precision:
             return cls(noise, noise, width, bias=biases)
         raise InvalidParameter("survey", "of listed answers or numbers", mechanism.name)
 
+    def variance_at(self, share: float, asked: int) -> float:
+        """Return the variance of an estimated share, or of a mean of that part of users at the upper end, if all are asked."""
+        noise = (1 - share) * self.at_zero + share * self.at_one
+        return (noise + self.collisions * (1 - share) ** 2 * (asked - 1)) / asked
+
     def worst(self, asked: int, sampling: float) -> Worst:
         """Return the largest margin and variance over the shares; `sampling` is c."""
         from ..sdk.subsampled_estimates import worst_share_variance
@@ -113,8 +118,7 @@ class Precision:
         largest = Worst(0.0, 0.0)
         for step in range(_SHARES + 1):
             share = step / _SHARES
-            noise = (1 - share) * self.at_zero + share * self.at_one + sampling * slope * share * (1 - share)
-            variance = (noise + self.collisions * (1 - share) ** 2 * (asked - 1)) / asked
+            variance = self.variance_at(share, asked) + sampling * slope * share * (1 - share) / asked
             margin = margin_of((1 - share) * low + share * high, math.sqrt(variance))
             largest = Worst(max(largest.margin, margin), max(largest.variance, variance))
         return largest

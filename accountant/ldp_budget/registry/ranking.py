@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,7 @@ from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.mechanism import Mechanism
 from ..sdk.numeric_mechanism import NumericMechanism
-from .margins import margin_for
+from .margins import Precision, margin_for
 from .plugins import mechanisms
 from .sample_size import respondents_for
 
@@ -75,7 +76,7 @@ def rank_frequency(
                 "worst_std_error": worst,
                 "mean_std_error": mean,
                 "margin": margin_for(mechanism, users),
-                "consistent_error": _consistent_error(mechanism, mean, domain_size),
+                "consistent_error": _consistent_error(mechanism, users),
                 "bits": mechanism.report_bits,
                 **({} if margin is None else {"respondents": respondents_for(mechanism, margin)}),
                 "setting": _setting(mechanism, target),
@@ -131,10 +132,25 @@ def rank_numeric(
     return Ranking(sorted(rows, key=lambda row: _rounded(row[order])))
 
 
-def _consistent_error(mechanism: FrequencyMechanism, std_error: float, answers: int) -> float:
-    from ..sdk.consistency import predict_consistent_error
+def _consistent_error(mechanism: FrequencyMechanism, users: int) -> float:
+    import numpy as np
 
-    return predict_consistent_error(std_error, answers, fixed_sum=_counts_add_up(mechanism, answers))
+    from ..sdk.consistency import falling_shares, predict_consistent_error
+
+    precision, shares = Precision.of(mechanism), falling_shares(mechanism.answers)
+    errors = [precision.variance_at(float(share), users) ** 0.5 for share in shares]
+    law = None
+    if not precision.collisions and mechanism.draws_per_report == 1:
+        with suppress(NotImplementedError):
+            p, q = zip(*mechanism.support_probabilities, strict=True)
+            law = np.array(p, np.float64), np.array(q, np.float64)
+    return predict_consistent_error(
+        errors,
+        mechanism.answers,
+        fixed_sum=_counts_add_up(mechanism, mechanism.answers),
+        users=users,
+        law=law,
+    )
 
 
 def _counts_add_up(mechanism: FrequencyMechanism, answers: int) -> bool:

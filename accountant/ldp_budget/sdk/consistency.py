@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 NORM_SUB, MAXIMUM_LIKELIHOOD = "norm-sub", "maximum-likelihood"
 
 _MOST_STEPS = 2000
+_TINY = 1e-300
 _STILL = 1e-9
 """The largest change of a share in a step of EM, below which EM stops."""
 
@@ -160,24 +161,44 @@ _DRAWN = 100_000
 """The number of shares that a prediction draws, at least one for each answer."""
 
 
-def predict_consistent_error(std_error: float, answers: int, *, fixed_sum: bool) -> float:
-    """Return the root mean square error of consistent shares, predicted for shares that fall as 1, 1/2, 1/3 … (Zipf).
+def falling_shares(answers: int) -> Floats:
+    """Return shares that fall as 1, 1/2, 1/3 … (Zipf), (d,), which add up to 1."""
+    falling = 1 / np.arange(1.0, answers + 1)
+    shares: Floats = falling / falling.sum()
+    return shares
 
-    The unbiased shares are taken as normal with one standard error. Norm-sub then makes them consistent. The draws
-    have a fixed seed, so the prediction is always the same.
+
+def predict_consistent_error(
+    std_errors: Any, answers: int, *, fixed_sum: bool, users: int = 0, law: tuple[Any, Any] | None = None
+) -> float:
+    """Return the root mean square error of consistent shares, predicted for the shares of `falling_shares`.
+
+    Norm-sub makes drawn unbiased shares consistent. The draws have a fixed seed, so the prediction is always the same.
 
     Parameters:
-        std_error: the standard error of an unbiased share.
+        std_errors: the standard errors of the unbiased shares, a number or an array (d,).
         answers: the number of answers.
         fixed_sum: the unbiased shares always add up to 1, as those of generalized randomized response; else their
             errors are taken as independent.
+        users: the number of users; used with `law` only.
+        law: (p, q), the probabilities with which a report supports an answer of a holder and of another user, numbers or
+            arrays (d,). Then the numbers of supporting reports are binomial; without it, the shares are normal.
     """
-    falling = 1 / np.arange(1.0, answers + 1)
-    shares = falling / falling.sum()
-    noise = np.random.default_rng(1).standard_normal((max(1, _DRAWN // answers), answers))
+    shares = falling_shares(answers)
+    errors = np.broadcast_to(np.asarray(std_errors, np.float64), (answers,))
+    generator, size = np.random.default_rng(1), (max(1, _DRAWN // answers), answers)
+    if law is None:
+        noise = errors * generator.standard_normal(size)
+    else:
+        held = np.rint(shares * users).astype(np.int64)
+        p, q = law
+        found = generator.binomial(held, p, size) + generator.binomial(users - held, q, size)
+        noise = (found - held * p - (users - held) * q) / (p - q) / users
     if fixed_sum and answers > 1:
-        noise = (noise - noise.mean(axis=1, keepdims=True)) * np.sqrt(answers / (answers - 1))
-    nearest = norm_sub(shares + std_error * noise, 1.0)
+        # Variables of these variances, given that they add up to 0; then with the variances that they had before.
+        part = errors**2 / max(float(np.sum(errors**2)), _TINY)
+        noise = (noise - noise.sum(axis=1, keepdims=True) * part) / np.sqrt(np.maximum(1 - part, 1 / answers))
+    nearest = norm_sub(shares + noise, 1.0)
     return float(np.sqrt(np.square(nearest - shares).mean()))
 
 

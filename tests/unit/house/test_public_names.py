@@ -190,6 +190,7 @@ ldp_budget.registry
 ldp_budget.registry.certification
 ldp_budget.registry.collections
 ldp_budget.registry.hookspecs
+ldp_budget.registry.margins
 ldp_budget.registry.plugins
 ldp_budget.registry.public_definition
 ldp_budget.registry.public_seeds
