@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
 import ldp_budget
@@ -16,6 +17,7 @@ from ldp_budget.accounting.invitations import Invitations
 
 from . import auth, html_pages, problems, schemas
 from .compute_pool import Workers
+from .error_codes import as_json
 from .http_middleware import Methods, RawPathMiddleware
 from .in_flight import InFlight
 from .observability import health, metrics
@@ -61,6 +63,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app = FastAPI(
         title="ldp-budget",
         version=ldp_budget.__version__,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -92,14 +95,25 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
+    _add_description(app)
     return app
+
+
+def _add_description(app: FastAPI) -> None:
+    """Add `/openapi.json`. It is written once, and not for each request as the framework does."""
+    written = cache(lambda: as_json(app.openapi()).encode())
+
+    async def description(request: Request) -> Response:
+        return Response(written(), media_type="application/json")
+
+    app.router.add_route("/openapi.json", description, include_in_schema=False)
 
 
 def _watch(app: FastAPI, settings: Settings) -> None:
     """Add the middleware. The last one added is the outermost."""
     app.add_middleware(Methods, ROUTERS)
     app.add_middleware(RawPathMiddleware)
-    app.add_middleware(AdmissionMiddleware, settings, app.state.load, LARGE)
+    app.add_middleware(AdmissionMiddleware, settings, app.state.load, auth.Known(app.state), LARGE)
     if settings.tracing:
         from .observability.logs import Traced
 

@@ -14,14 +14,16 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from ldp_budget import LdpBudgetError, UnknownName
+from ldp_budget import InvalidParameter, LdpBudgetError, UnknownName
+from ldp_budget._numbers import is_number
 from ldp_budget._validation import shown
 from ldp_budget.accounting.api_keys import ACTIVE, EXPIRED, PENDING
 
@@ -33,6 +35,7 @@ from .visibility import refusal_in_words, revealed, unnumbered, without_number, 
 
 if TYPE_CHECKING:
     from fastapi import Request
+    from starlette.datastructures import State
     from starlette.types import Message, Receive
 
     from ldp_budget import Accountant, Collection
@@ -121,6 +124,25 @@ def find(request: Request, token: str) -> Respondent | None:
     request_context.current_request().caller = CALLER
     state.respondents.check((found.user, found.key))
     return Respondent(state.accountant, found, state.collections, state.invitations, token)
+
+
+class Known:
+    """The good keys and invitations of an application, for its middleware."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def know(self, token: str) -> bool:
+        """True if the token is that of an active API key or of a valid invitation."""
+        if self._state.keys.is_fresh() and self._state.invitations.is_fresh():
+            return self._knows(token)
+        return await run_in_threadpool(self._knows, token)
+
+    def _knows(self, token: str) -> bool:
+        try:
+            return self._state.keys.find(token) is not None or self._state.invitations.find(token) is not None
+        except LdpBudgetError:
+            return False  # the ledger cannot be read
 
 
 # -- access table ---------------------------------------------------------------------------------------
@@ -375,13 +397,16 @@ class Guarded(APIRoute):
         method = next(iter(self.methods or ()))
         access = access_of(method, self.path)
 
-        known = set(_query_names(self.dependant))
+        known = {field.alias: _is_numeric(field) for field in _query_fields(self.dependant)}
+        numbers = {field.alias for field in self.dependant.path_params if _is_numeric(field)}
         checked = self.path.startswith(_API)
 
         async def guarded(request: Request) -> Response:
             await _admit(request, access)
             if checked and request.scope["query_string"]:
                 _check_query(request, known)
+            for name in numbers:
+                _check_number(name, str(request.path_params[name]))
             return await handler(StrictRequest(request.scope, _checked_at_the_end(request)))
 
         return guarded
@@ -415,15 +440,31 @@ def _checked_at_the_end(request: Request) -> Receive:
     return checked
 
 
-def _query_names(dependant: Any) -> Iterator[str]:
-    yield from (field.alias for field in dependant.query_params)
+def _query_fields(dependant: Any) -> Iterator[Any]:
+    yield from dependant.query_params
     for each in dependant.dependencies:
-        yield from _query_names(each)
+        yield from _query_fields(each)
 
 
-def _check_query(request: Request, known: set[str]) -> None:
-    """Refuse query parameters that the operation does not have. A misspelled one would be ignored."""
+def _is_numeric(field: Any) -> bool:
+    annotation = field.field_info.annotation
+    return bool({int, float} & {annotation, *get_args(annotation)})
+
+
+def _check_number(name: str, value: str) -> None:
+    """Refuse a number that the library does not read as one; the framework reads 1_0 as 10."""
+    if not is_number(value):
+        raise InvalidParameter(name, "a number", shown(value))
+
+
+def _check_query(request: Request, known: Mapping[str, bool]) -> None:
+    """Refuse query parameters that the operation does not have. A misspelled one would be ignored.
+
+    `known` has for each parameter True if it is a number.
+    """
     for name, value in request.query_params.items():
+        if known.get(name):
+            _check_number(name, value)
         if name not in known:
             there = f"only {', '.join(sorted(known))}" if known else "no query parameters"
             raise ServiceError(
@@ -483,11 +524,32 @@ def _desk(request: Request, access: Access, token: str) -> AuthContext:
 
 
 def is_local(request: Request) -> bool:
-    """True if a request comes from this machine and no proxy header says that it was forwarded."""
-    if request.client is None or {"x-forwarded-for", "forwarded"} & set(request.headers):
+    """True if a request comes from this machine, for this machine, and no header says that a proxy forwarded it.
+
+    `Host` must be a loopback address too: a page of another site reaches this machine by a name of its own.
+    """
+    if request.client is None or any(
+        name in _OF_PROXIES or name.startswith("x-forwarded") for name in request.headers
+    ):
         return False
+    named = request.headers.get("Host", "")
     try:
-        return ipaddress.ip_address(request.client.host).is_loopback
+        host = "" if "@" in named else urlsplit(f"//{named}").hostname or ""
+    except ValueError:
+        return False
+    return _is_loopback(request.client.host) and (host == "localhost" or _is_loopback(host))
+
+
+_OF_PROXIES = {
+    *("forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "client-ip", "true-client-ip"),
+    *("cf-connecting-ip", "fastly-client-ip", "x-original-host", "x-original-url", "x-envoy-external-address"),
+}
+"""Headers of a request that came through a proxy; besides those that begin with `X-Forwarded`."""
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

@@ -149,9 +149,9 @@ TRANSPORT_SECURITY = (b"strict-transport-security", b"max-age=31536000")
 
 _NAMING = {
     name.lower().encode(): name
-    for name in ("Authorization", "Content-Type", "Idempotency-Key", "X-Collection", "X-Label", "X-User")
+    for name in ("Authorization", "Content-Type", "Host", "Idempotency-Key", "X-Collection", "X-Label", "X-User")
 }
-"""Request headers that determine the user, the idempotency and the report of a charge."""
+"""Request headers that determine the service, the user, the idempotency and the report of a charge."""
 
 # Request ids that may be logged: a person's name does not look like this.
 _ID = re.compile(rb"[0-9a-fA-F-]{16,64}")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget import Collection, NotSupported
+
+from .error_codes import as_json
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
@@ -29,6 +31,16 @@ class CachedCollection:
 
     collection: Collection
     public: dict[str, Any]
+
+    @cached_property
+    def public_json(self) -> bytes:
+        """The public definition as it is sent: it may have a megabyte, and every device asks for it."""
+        return as_json(self.public).encode()
+
+    @cached_property
+    def plain_json(self) -> bytes:
+        """The collection as `collection show --json` prints it."""
+        return as_json(self.collection.to_json()).encode()
 
     @property
     def digest(self) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -122,6 +122,7 @@ class Load:
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.unknown_in_flight = 0
         self.batch_bytes = 0
         self.draining = False
 
@@ -155,6 +156,13 @@ class BatchRoom:
         self.taken += number
 
 
+class Callers(Protocol):
+    """Knows good keys and invitations."""
+
+    async def know(self, token: str) -> bool:
+        """True if the token is that of an active API key or of a valid invitation."""
+
+
 class AdmissionMiddleware:
     """ASGI middleware that limits every request in size and number, and completes the headers of responses.
 
@@ -162,22 +170,34 @@ class AdmissionMiddleware:
         app: the application.
         settings: the limits.
         load: counts the requests in flight.
+        callers: knows good keys and invitations.
         large: paths that limit the size of their bodies themselves.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, load: Load, large: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        load: Load,
+        callers: Callers,
+        large: Collection[str] = (),
+    ) -> None:
         self._app, self._settings, self._load, self._large = app, settings, load, frozenset(large)
+        self._callers = callers
         self._addresses = Rate(settings.address_rate, settings.address_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        unknown = not _says_a_key(scope) or is_page(scope)
         self._load.in_flight += 1
+        self._load.unknown_in_flight += unknown
         try:
             await self._answer(scope, receive, send)
         finally:
             self._load.in_flight -= 1
+            self._load.unknown_in_flight -= unknown
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         context, started = request_context.current_request(), False
@@ -190,7 +210,7 @@ class AdmissionMiddleware:
                 message = {**message, "headers": headers}
             await send(message)
 
-        refusal = self._refusal(scope)
+        refusal = await self._refusal(scope)
         if refusal is not None:
             await refusal(scope, receive, complete)
             return
@@ -201,7 +221,7 @@ class AdmissionMiddleware:
             if not started:
                 answer = problem("internal", "the service failed. The operator finds the cause in the log.")
                 await answer(scope, receive, complete)
-        if context.caller is None and _says_a_key(scope):
+        if context.caller is None and _says_a_key(scope) and not is_page(scope):
             # The key was invalid or the route ignored it, and `_refusal` has not counted the request.
             self._addresses.take(address(scope))
 
@@ -228,13 +248,14 @@ class AdmissionMiddleware:
 
         return bounded
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    async def _refusal(self, scope: Scope) -> Response | None:
         """Return the response that refuses a request; None to admit it."""
-        if self._load.in_flight > self._settings.most_in_flight and scope["path"] != ALIVE:
+        most = self._settings.most_in_flight
+        # Requests without a key get half of the places at most, so that they never take those of the others.
+        full = self._load.in_flight > most or self._load.unknown_in_flight > max(1, most // 2)
+        if full and scope["path"] != ALIVE and (self._load.in_flight > most or not _says_a_key(scope)):
             return problem("overloaded", "too many requests are in progress. Try again later.", headers=RETRY)
-        # A valid key has its own rate limit. With an invalid key the request counts after the response.
-        caller = address(scope)
-        wait = self._addresses.wait(caller) if _says_a_key(scope) else self._addresses.take(caller)
+        wait = await self._wait(scope)
         if wait:
             return error_response(too_many(wait))
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
@@ -244,6 +265,19 @@ class AdmissionMiddleware:
         fault = fault_of(scope["headers"])
         return None if fault is None else problem("malformed", fault)
 
+    async def _wait(self, scope: Scope) -> float:
+        """Return the seconds for which the address of a request must wait.
+
+        Many people share an address. So neither a good key or invitation waits, nor a page for those who have one,
+        however many requests without a key come from there. With an invalid key a request counts after its response.
+        """
+        if is_page(scope):
+            return 0.0
+        if not _says_a_key(scope):
+            return self._addresses.take(address(scope))
+        wait = self._addresses.wait(address(scope))
+        return 0.0 if wait and await self._callers.know(token_of(scope)) else wait
+
     def _too_large(self) -> str:
         return f"the body is larger than {self._settings.most_bytes} bytes. Send less, or several requests."
 
@@ -251,6 +285,25 @@ class AdmissionMiddleware:
 def _says_a_key(scope: Scope) -> bool:
     """True if a request has an `Authorization` header, which carries API keys."""
     return any(name == b"authorization" for name, _ in scope["headers"])
+
+
+def token_of(scope: Scope) -> str:
+    """Return the bearer token of a request; empty without one."""
+    value = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    scheme, _, token = value.decode("latin-1").partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+_PAGES = {"/", "/officer", "/me", "/check"}
+_BELOW = ("/s/", "/static/", "/v1/collections/")
+
+
+def is_page(scope: Scope) -> bool:
+    """True for what a browser loads without a key: pages, their files, and the definition of a collection."""
+    path: str = scope["path"]
+    if scope["method"] not in ("GET", "HEAD"):
+        return False
+    return path in _PAGES or (path.startswith(_BELOW) and not path.endswith("/estimate"))
 
 
 def address(scope: Scope) -> str:

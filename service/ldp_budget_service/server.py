@@ -39,7 +39,9 @@ KEEP_ALIVE_SECONDS = 75
 It is longer than the keep-alive time of the usual proxies, so the proxy closes first.
 """
 MOST_CONNECTIONS = 4000
-"""Maximum number of connections. Beyond it, requests are refused with 503."""
+"""Maximum number of connections. Beyond it, the one that is idle for longest is closed; if none is idle, 503."""
+_OTHER_FILES = 256
+"""Open files that are no connections: the ledger, worker processes, the log."""
 _AFTER_SECONDS = 5.0
 """Seconds after the drain period until the process is forced to exit."""
 _SWITCH_SECONDS = 0.001
@@ -122,7 +124,7 @@ def _config(app: FastAPI, proxies: Sequence[str], drain: float) -> uvicorn.Confi
         app,
         loop="asyncio",
         http=HttpProtocol,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=_most_connections() + 1,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -133,6 +135,18 @@ def _config(app: FastAPI, proxies: Sequence[str], drain: float) -> uvicorn.Confi
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(drain)),
     )
+
+
+def _most_connections() -> int:
+    """Return the maximum number of connections, after raising the limit of open files as far as it is allowed."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else max(1, min(MOST_CONNECTIONS, soft - _OTHER_FILES))
 
 
 class Server(uvicorn.Server):

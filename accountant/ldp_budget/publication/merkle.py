@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from io import BytesIO
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,23 +34,35 @@ def root_of(hashes: Sequence[bytes]) -> bytes:
 
 def path_of(hashes: Sequence[bytes], index: int) -> bytes:
     """Return the path of the inclusion proof of a leaf: the hashes next to it, from the leaves to the root."""
-    return Tree(b"".join(hashes)).path(index)
+    return Tree.of(b"".join(hashes)).path(index)
 
 
 class Tree:
-    """All levels of a tree, for many proofs: 64 bytes for each leaf."""
+    """All levels of a tree, one after another, for many proofs: about 64 bytes for each leaf.
 
-    def __init__(self, leaves: bytes) -> None:
-        self._levels = [leaves]
-        hashes: Sequence[bytes] = [leaves[at : at + _SIZE] for at in range(0, len(leaves), _SIZE)]
-        while len(hashes) > 1:
-            hashes = _above(hashes)
-            self._levels.append(b"".join(hashes))
+    Parameters:
+        file: the levels, from the leaves to the root, as `levels_of` returns them.
+        leaves: the number of leaves.
+    """
+
+    def __init__(self, file: BinaryIO, leaves: int) -> None:
+        self._file = file
+        self._levels: list[tuple[int, int]] = []
+        start, count = 0, leaves
+        while True:
+            self._levels.append((start, count))
+            start, count = start + count, -(-count // 2)
+            if self._levels[-1][1] <= 1:
+                break
+
+    @classmethod
+    def of(cls, leaves: bytes) -> Tree:
+        """Return the tree of leaf hashes, in memory."""
+        return cls(BytesIO(levels_of(leaves)), len(leaves) // _SIZE)
 
     def index(self, leaf: bytes) -> int | None:
         """Return the place of a leaf hash among leaves in ascending order; None if there is none."""
-        count = len(self._levels[0]) // _SIZE
-        place = bisect_left(range(count), leaf, key=lambda at: self._hash(0, at))
+        place = bisect_left(range(self._levels[0][1]), leaf, key=lambda at: self._hash(0, at))
         return place if self._hash(0, place) == leaf else None
 
     def path(self, index: int) -> bytes:
@@ -58,7 +71,21 @@ class Tree:
 
     def _hash(self, level: int, at: int) -> bytes:
         """Return a hash; after the last one, nothing."""
-        return self._levels[level][at * _SIZE : (at + 1) * _SIZE]
+        start, count = self._levels[level]
+        if at >= count:
+            return b""
+        self._file.seek((start + at) * _SIZE)
+        return self._file.read(_SIZE)
+
+
+def levels_of(leaves: bytes) -> bytes:
+    """Return all levels of the tree of these leaf hashes, from the leaves to the root."""
+    levels = [leaves]
+    hashes: Sequence[bytes] = [leaves[at : at + _SIZE] for at in range(0, len(leaves), _SIZE)]
+    while len(hashes) > 1:
+        hashes = _above(hashes)
+        levels.append(b"".join(hashes))
+    return b"".join(levels)
 
 
 def _above(hashes: Sequence[bytes]) -> list[bytes]:

@@ -27,7 +27,7 @@ from ..errors import InvalidParameter, PublicationError, TooFewReports
 from ..reports.inbox import Inbox, Marks
 from . import log
 from .estimate import estimate_of
-from .merkle import Tree, leaf_hash, root_of
+from .merkle import Tree, leaf_hash, levels_of, root_of
 from .signed_note import LogKey
 
 if TYPE_CHECKING:
@@ -170,7 +170,9 @@ class Publisher:
         files = {"client.json": canonical_json(definition).encode(), "charges.bin": b"".join(charges)}
         files["reports.bin"] = b"" if memoised else records.tobytes()
         about = {"number": number, "secret": secret.hex(), "heads": book.heads, "statement": statement}
-        return statement, {"json": canonical_json(about).encode(), "accounts": b"".join(leaves)}, files
+        hashes = b"".join(leaves)
+        private = {"json": canonical_json(about).encode(), "accounts": hashes, "tree": levels_of(hashes)}
+        return statement, private, files
 
     def _sealed(self, collection: Collection, number: int, key: LogKey) -> NDArray[np.uint8]:
         """Seal what waits; return all sealed reports after their marks, which differ, in the order of the rounds."""
@@ -231,9 +233,9 @@ class Publisher:
             )
         total = self._books.total(charged, about["heads"][charged.partition], statement["measure"])
         mine = account_leaf(secret, statement["limit"])(charged.partition, charged.account, total)
-        file = self._folder / f"{about['number']:04d}.accounts"
-        tree = _tree(str(file), file.stat().st_mtime_ns)
-        index = tree.index(mine)
+        with self._tree(about["number"], statement["accounts"]) as tree:
+            index = tree.index(mine)
+            path = b"" if index is None else tree.path(index)
         if index is None:
             raise PublicationError(
                 f"publication {about['number']} does not have this account: it was made before the charge, or before "
@@ -244,7 +246,7 @@ class Publisher:
         return {
             "account": {
                 "index": index,
-                "path": base64.b64encode(tree.path(index)).decode(),
+                "path": base64.b64encode(path).decode(),
                 "salt": _salt(secret, b"account", charged.partition, charged.account).hex(),
                 "total": total,
             },
@@ -263,11 +265,24 @@ class Publisher:
                 if datetime.fromisoformat(json.loads(file.read_bytes())["statement"]["time"]) < before
             ]
             for file in found:
-                for each in (file, file.with_suffix(".accounts")):
+                for each in (file, file.with_suffix(".accounts"), file.with_suffix(".tree")):
                     each.unlink(missing_ok=True)
             if found:
                 sync_folder(self._folder)
         return len(found)
+
+    @contextmanager
+    def _tree(self, number: int, accounts: int) -> Iterator[Tree]:
+        """Give the accounts tree of a publication, read from its file: a proof takes no calculation and no memory.
+
+        A publication of version 1.0.0rc1 has no such file, but the leaves.
+        """
+        place = self._folder / f"{number:04d}.tree"
+        if not place.exists():
+            yield Tree.of(place.with_suffix(".accounts").read_bytes())
+            return
+        with open(place, "rb") as file:
+            yield Tree(file, accounts)
 
     def _newest(self, collection: str) -> dict[str, Any]:
         """Return the private file of the newest publication of a collection."""
@@ -300,12 +315,6 @@ class Publisher:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone_in(self._folder):
             yield
-
-
-@lru_cache(maxsize=1)  # a service makes many proofs in one publication
-def _tree(file: str, changed: int) -> Tree:
-    """Return the accounts tree of a publication. `changed` is the time of its file, so that no other file is used."""
-    return Tree(Path(file).read_bytes())
 
 
 # -- leaves --------------------------------------------------------------------------------------------------

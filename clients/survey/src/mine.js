@@ -6,7 +6,7 @@ import { el, section, show } from "./elements.js";
 import { price } from "./guarantee.js";
 import { receiptsShown } from "./receipts.js";
 import { Problem, meAt } from "./service.js";
-import { date, said, say, shortDate } from "./texts.js";
+import { date, language, said, say, shortDate } from "./texts.js";
 
 /** @typedef {import("./main.js").Device} Device */
 
@@ -47,16 +47,18 @@ export class Mine {
    */
   async ofService(link) {
     const forget = el("button", { type: "button", class: "quiet", onclick: () => this.forget(link.collection) }, say("mine.forget"));
-    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link.collection)}${location.search}` }, link.title || link.collection));
+    const headed = (/** @type {string} */ title) =>
+      el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link.collection)}${location.search}` }, title));
     try {
       const me = await meAt(link.token);
-      return el("div", { class: "service" }, head,
+      const title = link.title || titleOf(me);
+      return el("div", { class: "service" }, headed(title),
         el("div", { class: "budgets" }, me.limits.map((/** @type {any} */ limit) => limitBar(limit))),
-        me.charges.length ? charged(me.charges) : el("p", {}, say("mine.uncharged")),
+        me.charges.length ? charged(me.charges, title) : el("p", {}, say("mine.uncharged")),
         forget);
     } catch (error) {
       const code = error instanceof Problem && said(`problem.${error.code}.title`) ? error.code : "unexpected";
-      return el("div", { class: "service" }, head, el("p", {}, say(`problem.${code}.title`)), forget);
+      return el("div", { class: "service" }, headed(link.title || link.collection), el("p", {}, say(`problem.${code}.title`)), forget);
     }
   }
 
@@ -79,12 +81,18 @@ function answered(entries) {
   return table("mine.sent", ["mine.survey", "mine.when", "mine.charged", "mine.state"], rows);
 }
 
-/** @param {any[]} charges */
-function charged(charges) {
-  const rows = charges.map(({ at, collection, mechanism, epsilon, delta, kind }) =>
+/** The title of a survey in the language of the page. @param {any} me what the service says of an invitation */
+const titleOf = (me) => me.titles?.[language] || me.title || me.collection;
+
+/**
+ * @param {any[]} charges all of one survey
+ * @param {string} title of the survey
+ */
+function charged(charges, title) {
+  const rows = charges.map(({ at, epsilon, delta, kind }) =>
     el("tr", {},
       el("td", {}, el("time", { datetime: at }, shortDate(at))),
-      el("td", {}, collection ?? mechanism ?? ""),
+      el("td", {}, title),
       el("td", { class: "number" }, price({ epsilon, delta: delta ?? 0 })),
       el("td", {}, said(`kind.${kind}`) ? say(`kind.${kind}`) : kind)));
   return table("mine.charges", ["mine.when", "mine.what", "mine.charged", "mine.state"], rows);

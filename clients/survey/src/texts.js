@@ -31,7 +31,7 @@ const shares = new Intl.NumberFormat(language, { style: "percent", maximumFracti
 const sharesUp = new Intl.NumberFormat(language, /** @type {any} */ ({ style: "percent", maximumFractionDigits: 0, roundingMode: "ceil" }));
 const LONG = /** @type {const} */ ({ year: "numeric", month: "long", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" });
 const dates = new Intl.DateTimeFormat(language, LONG);
-const shortDates = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+const shortDates = new Intl.DateTimeFormat(language, { ...LONG, month: "short" });
 
 const sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
 
@@ -56,5 +56,5 @@ export const bytes = (count) => sizes.format(count);
 /** With the time zone. @param {string | Date} moment */
 export const date = (moment) => dates.format(new Date(moment));
 
-/** A date for a table. @param {string | Date} moment */
+/** A date for a table, with the time zone. @param {string | Date} moment */
 export const shortDate = (moment) => shortDates.format(new Date(moment));

@@ -75,7 +75,7 @@ class CompareAsked(Asked):
     upper: Number | None = None
     reports: Reports | None = Field(None, description="Also the total loss of so many reports.")
     total_delta: Number | None = None
-    margin: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+    margin: Annotated[float, Field(gt=0, lt=1, strict=True)] | None = Field(
         None, description="Also how many `respondents` give every share this margin of error, at 95 %."
     )
 

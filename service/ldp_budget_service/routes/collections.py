@@ -38,7 +38,7 @@ from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, Whole, required
 
 if TYPE_CHECKING:
-    from ldp_budget import Accountant
+    from ldp_budget import Accountant, Collection
 
     from ..report_store import CachedCollection
 
@@ -204,7 +204,8 @@ def collection(
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if if_none_match is not None and tag in (each.strip().removeprefix("W/") for each in if_none_match.split(",")):
         return Response(None, 304, headers)
-    return json_answer(held.collection.to_json() if plain else held.public, headers=headers)
+    body = held.plain_json if plain else held.public_json
+    return Response(body, media_type="application/json", headers=headers)
 
 
 # -- respondents ----------------------------------------------------------------------------------------
@@ -221,6 +222,8 @@ class MeAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     collection: str
+    title: str
+    titles: dict[str, str] = Field(description="Translations of the title, by the tag of their language.")
     digest: str
     key: str
     expires: str
@@ -240,6 +243,7 @@ def me(invited: Invited) -> Response:
     balance = accountant.balance(user, DEFAULT)
     shown: dict[str, Any] = {
         "collection": collection.name,
+        **_titles(collection),
         "digest": invited.invited_to.digest,
         "key": invited.invitation.key,
         "round": invited.invitation.round,
@@ -254,6 +258,13 @@ def me(invited: Invited) -> Response:
         ],
     }
     return json_answer(shown, headers={"Cache-Control": "no-store"})
+
+
+def _titles(collection: Collection) -> Row:
+    """Return the title of a survey for people, and its translations by the tag of their language."""
+    about = collection.about
+    translated = {tag: words["title"] for tag, words in about.languages.items() if words.get("title")}
+    return {"title": about.title or collection.name, "titles": translated}
 
 
 def _quote(invited: Invited) -> Row:

@@ -81,7 +81,7 @@ class PlanAsked(Asked):
 
     charges: list[Expected] = Field(min_length=1, max_length=MOST_CHARGES)
     delta: str | float = "0"
-    epsilon: float | None = Field(None, description="The earlier price of the same plan.")
+    epsilon: float | None = Field(None, strict=True, description="The earlier price of the same plan.")
 
     def plan(self, desk: AuthContext) -> Plan:
         """Return the priced plan. Raises as the library does."""

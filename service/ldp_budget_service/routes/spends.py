@@ -313,7 +313,7 @@ def open_reservations(desk: AuthContext, user: str | None, most: int | None) -> 
 class ReservationAsked(ChargeAsked):
     """A charge that can be voided until it expires."""
 
-    expires: float = Field(3600, gt=0, le=MOST_SECONDS, description="Seconds; then it stays charged.")
+    expires: float = Field(3600, strict=True, gt=0, le=MOST_SECONDS, description="Seconds; then it stays charged.")
 
 
 @reservations_router.post(

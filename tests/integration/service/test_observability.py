@@ -328,9 +328,41 @@ def test_metrics_need_a_key_unless_opened_to_this_machine(served: Served) -> Non
     assert served.ask("GET", "/metrics", secret=served.secret("spend")).status == 403
     with Served(served.accountant, Settings(open_metrics=True)) as opened:
         assert opened.ask("GET", "/metrics").status == 200
-        assert opened.ask("GET", "/metrics", X_Forwarded_For="192.0.2.7").status == 401
+        for name in ("X_Forwarded_For", "X_Real_IP", "Forwarded", "Via", "X_Forwarded_Host", "CF_Connecting_IP"):
+            for value in ("192.0.2.7", "127.0.0.1"):
+                assert opened.ask("GET", "/metrics", **{name: value}).status == 401, name
     with Served(served.accountant, Settings(open_metrics=True), proxies=["127.0.0.1"]) as behind:
         assert behind.ask("GET", "/metrics", X_Forwarded_For="192.0.2.7").status == 401
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        (b"127.0.0.1:8000", 200),
+        (b"localhost", 200),
+        (b"LOCALHOST:8000", 200),
+        (b"[::1]:8000", 200),
+        (b"evil.example", 401),
+        (b"localhost.evil.example", 401),
+        (b"127.0.0.1.evil.example:8000", 401),
+        (b"evil@localhost", 401),
+        (b"[::1", 401),
+        (b"", 401),
+        (b"192.0.2.7", 401),
+    ],
+)
+def test_open_metrics_are_for_requests_to_this_machine(served: Served, host: bytes, status: int) -> None:
+    """A page of another site reached them by a name of its own that leads to 127.0.0.1 (DNS rebinding)."""
+    with Served(served.accountant, Settings(open_metrics=True)) as opened:
+        told = opened.send(b"GET /metrics HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host)
+    assert told.startswith(b"HTTP/1.1 %d" % status)
+
+
+@pytest.mark.parametrize("second", [b"x", b"evil.example"])
+def test_second_host_is_refused(served: Served, second: bytes) -> None:
+    told = served.send(b"GET /livez HTTP/1.1\r\nHost: x\r\nHost: %s\r\nConnection: close\r\n\r\n" % second)
+    assert told.startswith(b"HTTP/1.1 400")
+    assert b"Host is sent more than once" in told
 
 
 def test_metrics_of_a_ledger_that_cannot_be_read_say_so(served: Served, place: str) -> None:

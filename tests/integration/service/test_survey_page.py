@@ -362,6 +362,19 @@ def test_page_offline_keeps_the_report_and_sends_it_when_reopened(site: Site, de
     assert bytes(kept) in site.taken()
 
 
+def test_page_of_a_budget_names_the_survey_by_its_title_and_times_with_their_zone(site: Site, device: Any) -> None:
+    """It named the internal `commute`, and a time without a zone."""
+    page = answered(device(timezone_id="America/New_York"), site.link("titled"))
+    page.wait_for_selector(ARRIVED)
+    budget = opened(page, f"{site.origin}/me")  # in the same tab, which has the invitation
+    budget.wait_for_selector("#services table")
+    assert budget.inner_text("#services h3") == "Getting to work"
+    assert budget.inner_text("#services tbody td:nth-child(2)") == "Getting to work"
+    assert "commute" not in budget.inner_text("main")
+    for moment in budget.locator("main time").all_inner_texts():
+        assert re.search(r"\b(EST|EDT|GMT[+-]\d)", moment), moment
+
+
 @pytest.mark.exhaustive
 def test_page_with_another_link_of_the_round_shows_the_receipt(site: Site, device: Any) -> None:
     page = answered(device(), site.link("again"))

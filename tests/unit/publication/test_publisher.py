@@ -112,7 +112,7 @@ def test_private_files_are_readable_by_their_owner_only(survey: PublishedSurvey)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
     assert set(modes.values()) == {0o600}
-    assert {"log.key", "entries", "0001.json", "0001.accounts"} == set(modes)
+    assert {"log.key", "entries", "0001.json", "0001.accounts", "0001.tree"} == set(modes)
     assert stat.S_IMODE(survey.receipt("user1").stat().st_mode) == 0o600
 
 
@@ -236,6 +236,17 @@ def test_forget_destroys_secrets_and_leaves_roots(survey: PublishedSurvey) -> No
     assert _check(survey, survey.site, "user3", proof)
     with pytest.raises(PublicationError, match="was destroyed"):
         survey.proof("user3")
+
+
+@pytest.mark.slow
+def test_proof_reads_the_tree_of_its_file(survey: PublishedSurvey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two published surveys took turns in a cache of one tree, so each proof hashed all accounts again."""
+    before = survey.proof("user3")
+    with monkeypatch.context() as patched:
+        patched.setattr("ldp_budget.publication.merkle.levels_of", lambda leaves: pytest.fail("hashed again"))
+        assert survey.proof("user3") == before
+    (survey.publisher._folder / "0001.tree").unlink()  # as version 1.0.0rc1 left it
+    assert survey.proof("user3") == before
 
 
 @pytest.mark.slow

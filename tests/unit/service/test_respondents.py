@@ -199,3 +199,14 @@ def test_invitation_cannot_set_public_attributes(device: Device, accountant: Acc
     assert "an invitation cannot set them" in refused.json()["detail"]
     assert (accountant.reports.waiting("commute"), accountant.stats()["users"]) == (0, 0)
     assert device.send(b'{"report": "02"}', Content_Type="application/json").status_code == 200
+
+
+def test_definition_is_written_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A definition of 0.9 MB was written again for each device that asked for it."""
+    first = {plain: client.get("/v1/collections/commute", params={"plain": plain}) for plain in ("true", "false")}
+    monkeypatch.setattr("ldp_budget_service.report_store.as_json", lambda content: pytest.fail("written again"))
+    monkeypatch.setattr("ldp_budget_service.problems.as_json", lambda content: pytest.fail("written again"))
+    for plain, answer in first.items():
+        again = client.get("/v1/collections/commute", params={"plain": plain})
+        assert (again.content, again.headers["ETag"]) == (answer.content, answer.headers["ETag"])
+        assert again.json() == answer.json()

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest ae27e2e80318a3a923d3621a56a7797b62703ca917ec86667a6534b2c6f6d6cb
+// made by clients/survey/build.mjs from 34 files with the digest cfeb5fb6d4d1c0ec2b429891f014a95407ec000f37a10e05f03d6d3aa4d18fd2
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -3609,7 +3609,7 @@ var LONG = (
   { year: "numeric", month: "long", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" }
 );
 var dates = new Intl.DateTimeFormat(language, LONG);
-var shortDates = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+var shortDates = new Intl.DateTimeFormat(language, { ...LONG, month: "short" });
 var sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
 var up = (number) => ceiling.format(
   /** @type {any} */
@@ -3840,20 +3840,21 @@ var Mine = class {
    */
   async ofService(link2) {
     const forget = el("button", { type: "button", class: "quiet", onclick: () => this.forget(link2.collection) }, say("mine.forget"));
-    const head = el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link2.collection)}${location.search}` }, link2.title || link2.collection));
+    const headed = (title) => el("h3", {}, el("a", { href: `/s/${encodeURIComponent(link2.collection)}${location.search}` }, title));
     try {
       const me = await meAt(link2.token);
+      const title = link2.title || titleOf(me);
       return el(
         "div",
         { class: "service" },
-        head,
+        headed(title),
         el("div", { class: "budgets" }, me.limits.map((limit) => limitBar(limit))),
-        me.charges.length ? charged2(me.charges) : el("p", {}, say("mine.uncharged")),
+        me.charges.length ? charged2(me.charges, title) : el("p", {}, say("mine.uncharged")),
         forget
       );
     } catch (error) {
       const code = error instanceof Problem && said(`problem.${error.code}.title`) ? error.code : "unexpected";
-      return el("div", { class: "service" }, head, el("p", {}, say(`problem.${code}.title`)), forget);
+      return el("div", { class: "service" }, headed(link2.title || link2.collection), el("p", {}, say(`problem.${code}.title`)), forget);
     }
   }
   /** @param {string} collection */
@@ -3874,12 +3875,13 @@ function answered2(entries) {
   ));
   return table("mine.sent", ["mine.survey", "mine.when", "mine.charged", "mine.state"], rows);
 }
-function charged2(charges) {
-  const rows = charges.map(({ at: at2, collection: collection2, mechanism, epsilon, delta, kind }) => el(
+var titleOf = (me) => me.titles?.[language] || me.title || me.collection;
+function charged2(charges, title) {
+  const rows = charges.map(({ at: at2, epsilon, delta, kind }) => el(
     "tr",
     {},
     el("td", {}, el("time", { datetime: at2 }, shortDate(at2))),
-    el("td", {}, collection2 ?? mechanism ?? ""),
+    el("td", {}, title),
     el("td", { class: "number" }, price({ epsilon, delta: delta ?? 0 })),
     el("td", {}, said(`kind.${kind}`) ? say(`kind.${kind}`) : kind)
   ));
