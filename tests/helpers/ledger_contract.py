@@ -312,6 +312,23 @@ class LedgerContract:
         assert spent(accountant, "alice")["lifetime"] == Decimal("4.39")
         check(accountant)
 
+    def test_memoized_reports_without_labels_stop_at_the_cap_of_all_values(
+        self, accountant: Accountant, clock: Clock
+    ) -> None:
+        few = promising(Memoised(("0.3", "0.5"), "0.6", 2))
+        accountant.set_policy("default", ["lifetime=2", "day=9"])
+        charged = [accountant.spend("alice", few, label=label).epsilon for label in (None, "x", None, None, None)]
+        assert charged == [0.3, 0.3, 0.3, 0.3, 0]
+        held = accountant.reserve("alice", few, label="x", reports=4).receipt or ""
+        assert spent(accountant, "alice") == {"lifetime": Decimal("1.2"), "day": Decimal("1.2")}
+        accountant.void(held)
+        clock.advance(days=1)
+        assert accountant.spend_many(["alice", "bob", "carol"], few).spent == 3
+        assert spent(accountant, "alice") == {"lifetime": Decimal("1.2"), "day": Decimal("1.2")}, "0.6 + 0.6"
+        assert spent(accountant, "bob") == {"lifetime": Decimal("0.3"), "day": Decimal("0.3")}
+        accountant.erase("alice")
+        check(accountant)
+
     def test_void_returns_the_last_step_of_the_curve(self, accountant: Accountant) -> None:
         accountant.set_policy("default", ["lifetime=30", "day=30"])
         rappor = promising(CURVE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -36,12 +37,13 @@ from ledger_exchanges import exchange
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 TENTH, CURVE = Pure("0.1"), Memoised(("0.3", "0.5", "0.6"), "0.65")
+FEW = Memoised(("0.2", "0.5"), "0.6", 2)
 PATTERN = Memoised(("0.2", "0.35"), "0.5", None, SAME_CHANGE_PATTERN)
 SLACK = Approximate("0.3", "1e-7")
 # What is drawn more often stands here more often.
 GUARANTEES: tuple[Guarantee, ...] = (
     *(TENTH, CURVE) * 3,
-    *(PATTERN, SLACK, Pure("0.7")),
+    *(PATTERN, SLACK, Pure("0.7"), FEW, FEW),
     *(ZeroConcentrated("0.02"), Gaussian("0.3", "0.6", "1e-8")),
 )
 MECHANISMS = {guarantee: promising(guarantee) for guarantee in GUARANTEES}
@@ -171,7 +173,7 @@ class Model:
         mine = [c for c in mine if share in (None, c.share)]
         total = labelled_sum([each for each in self.labelled if each.value[0] == user], period, moment, share)
         for charge in mine:
-            if charge.label is None:
+            if not isinstance(charge.guarantee, Memoised):
                 total = total.plus(costs_of(charge.guarantee).times(charge.reports) if charge.counts else ZERO)
         return total
 
@@ -185,7 +187,7 @@ class Model:
         share: str | None = None,
     ) -> Costs:
         """Return the cost of more reports in a user's current window, or in that of a share."""
-        if label is None or not isinstance(guarantee, Memoised):
+        if not isinstance(guarantee, Memoised):
             return costs_of(guarantee).times(reports)
         mine = [each for each in self.labelled if each.value[0] == user]
         more = Labelled((user, label, guarantee), reports, self.moment, share=share)
@@ -218,9 +220,6 @@ class Model:
         ):
             return False
         held = [*((limit, None) for limit in terms.parsed()), *((limit, share) for limit in mine)]
-        unknown = isinstance(guarantee, Memoised) and label is None
-        if unknown and any(of or limit.period != "lifetime" for limit, of in held):
-            return False
         return all(
             within(self.spent(user, limit.period, self.moment, of), cost, limit.capacity)
             for limit, of in held
@@ -258,7 +257,7 @@ class Model:
         if expires is not None:
             charge.state, charge.expires = "reserved", self.moment + timedelta(seconds=expires)
         self.charges.append(charge)
-        if labelled is not None:
+        if isinstance(guarantee, Memoised):
             self.labelled.append(Labelled((user, label, guarantee), reports, self.moment, share=share))
             charge.entry = self.labelled[-1]
         self.newest = self.moment
@@ -335,54 +334,85 @@ class Labelled:
 
 
 def labelled_sum(entries: Iterable[Labelled], period: str, moment: datetime, share: str | None = None) -> Costs:
-    """Return the charge of a window for labeled reports: each time their worst loss given all earlier reports.
+    """Return the charge of a window for memoised reports: each time what they add to the worst loss of all of them.
 
     A void gives back what the reports would cost now. Where a window has passed, or has gaps, it is not known how
-    much that was, and it gives back nothing as long as there are reports elsewhere.
+    much that was, and it gives back nothing as long as there are reports elsewhere that may be of the same value.
     """
     total, left = ZERO, list[Labelled]()
     for entry in entries:
         charge = entry.ends or entry
+        *owner, label, guarantee = charge.value
         inside = share in (None, charge.share) and any(
             same_window(period, each, moment) for each in (charge.at, *charge.moments)
         )
         if entry.ends is not None:
             left.remove(charge)
-        mine = [each for each in left if each.value == charge.value]
-        here = [
-            each
-            for each in mine
-            if share in (None, each.share)
-            and any(same_window(period, seen, moment) for seen in (each.at, *each.moments))
-        ]
-        earlier = sum(each.reports for each in mine if each not in here)
-        done = sum(each.reports for each in here)
-        gaps = share is not None or entry.late
+        state: dict[str | None, list[int]] = {label: [0, 0]}
+        for each in left:
+            if (*each.value[:-2], each.value[-1]) == (*owner, guarantee):
+                here = share in (None, each.share) and any(
+                    same_window(period, seen, moment) for seen in (each.at, *each.moments)
+                )
+                state.setdefault(each.value[-2], [0, 0])[here] += each.reports
+        alike = state.values() if None in state else [state[label]]
+        elsewhere, gaps = any(earlier for earlier, _ in alike), share is not None or entry.late
         if (
             inside
             and entry.ends is not None
-            and not (earlier and (gaps or not same_window(period, entry.at, moment)))
+            and not (elsewhere and (gaps or not same_window(period, entry.at, moment)))
         ):
-            together = along_curve(charge.value[-1], done + charge.reports, earlier)
-            total = total.minus(together.minus(along_curve(charge.value[-1], done, earlier)))
+            total = total.minus(added(guarantee, state, label, charge.reports))
         elif inside and entry.ends is None:
-            if gaps and earlier:
-                earlier, done = earlier + done, 0
-            together = along_curve(charge.value[-1], done + charge.reports, earlier)
-            total = total.plus(together.minus(along_curve(charge.value[-1], done, earlier)))
+            if gaps and any(earlier for earlier, _ in state.values()):
+                for counts in state.values():
+                    if None in state or counts[0]:
+                        counts[:] = [sum(counts), 0]
+            total = total.plus(added(guarantee, state, label, charge.reports))
         if entry.ends is None:
             left.append(charge)
     return total
 
 
-def along_curve(guarantee: Guarantee, reports: int, earlier: int = 0) -> Costs:
-    """Return the cost of reports of one memoized value after `earlier` ones: by the curve for ε, else by the cap."""
-    assert isinstance(guarantee, Memoised)
-    if not reports:
+def added(guarantee: Memoised, state: dict[str | None, list[int]], label: str | None, reports: int) -> Costs:
+    """Return what reports of a label add to the worst loss; `state` has earlier and present reports of each label."""
+    earlier, done = state[label]
+    return worst(guarantee, {**state, label: [earlier, done + reports]}).minus(worst(guarantee, state))
+
+
+def worst(guarantee: Memoised, state: dict[str | None, list[int]]) -> Costs:
+    """Return the worst loss of present reports, given the earlier ones; those without a label may be of any value."""
+    before, plain = state.get(None, (0, 0))
+    named = [counts for label, counts in state.items() if label is not None and any(counts)]
+    present = [(earlier, done) for earlier, done in named if done]
+    if not plain and not present:
         return ZERO
     points = (Decimal(0), *guarantee.curve, guarantee.cap)
-    bound, before = (points[min(count, len(points) - 1)] for count in (earlier + reports, earlier))
-    return costs_of(Pure(guarantee.cap + before))._replace(epsilon=costs_of(Pure(bound + before)).epsilon)
+    step = max(after - each for each, after in pairwise(points))
+
+    def c(reports: int) -> Decimal:
+        return points[min(reports, len(points) - 1)]
+
+    def all_of(counts: Iterable[int], unnamed: int) -> Decimal:
+        found = sum((c(each) for each in counts), unnamed * step)
+        return found if not bounded else min(found, guarantee.cap * (guarantee.values or 0))
+
+    bounded = guarantee.values is not None and len(named) <= guarantee.values
+    losses = (
+        all_of([sum(each) for each in named], before + plain) + all_of([earlier for earlier, _ in named], before),
+        sum((c(earlier + done) + c(earlier) for earlier, done in present), Decimal(0))
+        + (2 * step * before if present else 0)
+        + 2 * guarantee.cap * plain,
+        sum((min(c(earlier + done) + c(earlier) + 2 * step * before, 2 * guarantee.cap) for earlier, done in present))
+        + 2 * guarantee.cap * plain,
+    )
+    each = costs_of(Pure(guarantee.cap + c(before + sum(earlier for earlier, _ in named))))
+    total = each.times(plain)
+    for earlier, _ in present:
+        total = total.plus(costs_of(Pure(guarantee.cap + c(earlier + before))))
+    if bounded and plain:
+        total = Costs(*(min(pair) for pair in zip(total, each.times(guarantee.values or 0), strict=True)))  # type: ignore[type-var]
+    return total._replace(epsilon=costs_of(Pure(min(losses))).epsilon)
 
 
 def within(spent: Costs, cost: Costs, capacity: Costs) -> bool:

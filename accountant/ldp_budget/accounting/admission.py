@@ -14,6 +14,7 @@ from ..guarantees.fixed_point import LARGEST
 from ..guarantees.guarantees import NO, is_memoised
 from ..ledger.calendar import LIFETIME, is_lifetime, share_in
 from ..ledger.snapshot import Account
+from .limits import further_reports
 from .policies import ANY_RELATION
 from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt
 
@@ -50,14 +51,12 @@ class ApplicablePolicy(NamedTuple):
     number: int = 0
 
     @classmethod
-    def of(
-        cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0, *, labelled: bool = False
-    ) -> ApplicablePolicy:
+    def of(cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0) -> ApplicablePolicy:
         """Apply a policy to a charge that is made through the sub-limit with this name, or through none."""
         found = None if share is None else policy.share(share)
         quota = None if policy.plan is None else policy.plan.count(charge.promise)
         limits = policy.limits_for(share)
-        why = _objection(policy, charge, quota) or lacks_label(policy, limits, charge.guarantee, labelled=labelled)
+        why = _objection(policy, charge, quota) or repeats_unknown_draws(policy, limits, charge.guarantee)
         if share is not None and found is None:
             why = f"policy {policy.name} has no share {share}, to which this key is bound"
         held = 0 if found is None else found.number
@@ -84,21 +83,20 @@ def inadmissible(policy: Policy, guarantee: Guarantee, quota: int | None) -> str
     return f"the plan of policy {policy.name} does not include this mechanism" if quota == 0 else ""
 
 
-def lacks_label(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee, *, labelled: bool) -> str:
-    """Explain why a memoized report needs a label under these limits; empty if it needs none.
+def repeats_unknown_draws(policy: Policy, limits: Sequence[Limit], guarantee: Guarantee) -> str:
+    """Explain why a report of several memoized draws does not fit these limits; empty if it does.
 
-    Without a label the ledger cannot know which earlier reports repeated the same value. So a window that does not
-    contain all of them could be charged too little, see `guarantees.costs`. The lifetime of an account contains them
-    all.
+    The ledger cannot know which earlier reports repeated the same draws. So a window that does not contain all of
+    them could be charged too little, see `guarantees.memoised_costs`. The lifetime of an account contains them all.
     """
-    if (labelled and isinstance(guarantee, Memoised)) or not is_memoised(guarantee):
+    if isinstance(guarantee, Memoised) or not is_memoised(guarantee):
         return ""
     partial = next((each for each in limits if not is_lifetime(each.gauge) or share_in(each.gauge)), None)
     if partial is None:
         return ""
     return (
-        f"the report is memoized and has no label, and limit {partial} of policy {policy.name} does not count all"
-        " earlier reports. Add the label of its value, and a new label for each new value"
+        f"the report repeats several memoized draws, and limit {partial} of policy {policy.name} does not count all"
+        " earlier reports. Charge each draw alone, or use a policy with a lifetime limit only"
     )
 
 
@@ -227,8 +225,10 @@ class Decision:
         for gauge, added in costs.items():
             spent[gauge] = spent[gauge].plus(added)
         account.changed.update(costs)
-        if account.reported:
-            account.reported = {gauge: count + reports for gauge, count in account.reported.items()}
+        if self.request.curve is not None:
+            label = self.request.label
+            for counts in account.reported.values():
+                counts[label] = counts.get(label, 0) + reports
         account.quota_used += reports
 
     def affordable(self) -> int:
@@ -241,8 +241,8 @@ class Decision:
             return min(count, self._affordable_units())
         for limit in self.terms.limits:
             gauge = limit.gauge
-            earlier, done = account.label_count(gauge, self.windows[gauge])
-            count = min(count, limit.affordable_along(curve, done, account.spent[gauge], earlier=earlier))
+            counts = account.label_counts(gauge, self.windows[gauge], self.request.label)
+            count = min(count, further_reports(limit, curve, counts, self.request.label, account.spent[gauge]))
         return count
 
     def _affordable_units(self) -> int:

@@ -212,7 +212,7 @@ def simulate(
     label = "the value" if memoised else None
     template = RequestTemplate(mechanism, policy=policy.name, reports=reports, label=label)
     request = ChargeRequest(template, Key(new_key()), "a user")
-    terms = ApplicablePolicy.of(policy, request.charge, labelled=memoised)
+    terms = ApplicablePolicy.of(policy, request.charge)
     if terms.why:
         raise NotSupported(terms.why)
     return _Series(terms, request).play(moments(start.astimezone(UTC), every))
@@ -294,8 +294,7 @@ class _Series:
     def _begin(self, gauges: list[str]) -> None:
         """Start new windows without charges."""
         self._account.spent.update(dict.fromkeys(gauges, ZERO))
-        if self._request.template.label:
-            self._account.reported = {**self._account.reported, **dict.fromkeys(gauges, 0)}
+        self._account.reported.update((gauge, {}) for gauge in gauges)
 
     def _note(self, decision: Decision, moment: datetime) -> None:
         refusing: list[Limit | None] = [*decision.exceeded, *([None] if PLAN in decision.binding else [])]

@@ -15,7 +15,8 @@ from .._files import canonical_json
 from .._validation import check_name, check_text, check_user, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee, Memoised
-from ..guarantees.costs import cost_in_window, measured
+from ..guarantees.costs import measured
+from ..guarantees.memoised_costs import UNLABELLED, cost_in_window
 from ..ledger.models import SPENT
 from ..registry import certification
 from ..registry.collections import Collection
@@ -233,8 +234,8 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
 class RequestTemplate:
     """The part of a charge request that does not depend on the user: validated and priced once for many requests.
 
-    `charge` is the priced mechanism and `cost` the cost of all reports, unless the reports follow a cost curve: then
-    `curve` is their guarantee. A report without a label is a new value. `kind` is the kind of the journal entry that
+    `charge` is the priced mechanism and `cost` the cost of all reports, unless the reports are memoised: then `curve`
+    is their guarantee, and the cost depends on the account, see `memoised_costs`. `kind` is the kind of the journal entry that
     a granted request becomes. `lasts` is the duration of a reservation, in microseconds. `identity` has everything
     that makes two templates the same; the note is not part of it.
     """
@@ -275,9 +276,9 @@ class RequestTemplate:
         report_digest = check_digest(digest)
         self.charge = charge_of(asked)
         guarantee = self.charge.guarantee
-        self.curve = guarantee if label is not None and isinstance(guarantee, Memoised) else None
+        self.curve = guarantee if isinstance(guarantee, Memoised) else None
         self.cost = self.charge.cost.times(self.reports)
-        self.alike = self.reports == 1 and label is None
+        self.alike = self.reports == 1 and label is None and self.curve is None
         """True if set-based statements can charge many such requests at once."""
         self.identity = (*self.charge.identity, self.reports, self.label, report_digest, self.policy)
         self.tail = ascii(self.identity)[1:]
@@ -373,7 +374,7 @@ class ChargeRequest:
     def costs_in(self, windows: Mapping[str, Window], share: int, account: Account) -> dict[str, Costs]:
         """Return the cost of the request in each window in which charges of this sub-limit count, by gauge.
 
-        Labeled reports follow their cost curve, after the number of earlier reports of that label in the account.
+        Memoised reports cost what they add to the earlier reports of their mechanism in the account.
         """
         counting = [(gauge, window) for gauge, window in windows.items() if window.counts(share)]
         charge, reports, cost = self.charge, self.reports, self.template.cost
@@ -383,9 +384,16 @@ class ChargeRequest:
                 for gauge, window in counting
             }
         return {
-            gauge: cost_in_window(window.measure, self.curve, account.label_count(gauge, window), reports)
+            gauge: cost_in_window(
+                window.measure, self.curve, account.label_counts(gauge, window, self.label), self.label, reports
+            )
             for gauge, window in counting
         }
+
+    @property
+    def label(self) -> bytes:
+        """The label under which memoised reports are counted."""
+        return UNLABELLED if self.label_hash is None else self.label_hash
 
     def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
         """Return the idempotency key, bound to everything that makes two requests the same.

@@ -7,7 +7,8 @@ the journal. So it finds every overdraft, also after sums were changed and resto
 while.
 
 Two things are not replayed, because the ledger does not store them: if a mechanism was checked on that machine, and
-the labels of erased users. Labeled reports of erased users count with their lifetime cost, and not in other windows.
+the labels of erased users. Labeled reports of erased users count with their lifetime cost, and not in other windows;
+for reports without a label beside them, only their least cost is known.
 
 Entries that were copied from another ledger were verified before the copy. They are ordered by time, partition by
 partition. So two checks are left out for them: the newest version of a policy, and the time of reservations.
@@ -21,8 +22,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
+from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window
 from ..ledger.calendar import DAY_MICROS, LIFETIME, measure_in, name_at, share_in
 from ..ledger.models import (
+    CHARGES,
     CLOCK,
     COMMITTED,
     EXPIRED,
@@ -35,11 +38,11 @@ from ..ledger.models import (
     Repair,
 )
 from ..ledger.snapshot import Replay
-from .admission import ApplicablePolicy, inadmissible, lacks_label
+from .admission import ApplicablePolicy, inadmissible, repeats_unknown_draws
 from .policies import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..ledger.account_sums import Past
     from ..ledger.snapshot import Price
@@ -136,8 +139,8 @@ class DecisionReplay:
         policy = version.policy
         if inadmissible(policy, guarantee, None) or _is_below(Costs._make(amounts), guarantee, reports):
             return None
-        if lacks_label(policy, policy.limits, guarantee, labelled=False):
-            return None
+        if isinstance(guarantee, Memoised) or repeats_unknown_draws(policy, policy.limits, guarantee):
+            return None  # the cost of memoised reports depends on all before
         limits = []
         for limit in policy.limits:
             if limit.measure is not None:
@@ -211,6 +214,9 @@ class _AccountReplay:
         self._newest = 0
         self._reservations: dict[int, tuple[Entry, bytes | None]] = {}
         self._used: Counter[tuple[str, str]] = Counter()
+        # The priced mechanisms with labels that were erased, and the ε charged for each memoising one.
+        self._unknown: set[int] = set()
+        self._charged: Counter[int] = Counter()
 
     def check(self, history: Sequence[Row]) -> Iterator[str]:
         """Yield the entries that were not allowed, in words."""
@@ -235,6 +241,10 @@ class _AccountReplay:
     def _add(self, entry: Entry, label: bytes | None) -> None:
         self._before.append((entry, label))
         self._sums.add(entry, label)
+        if entry.kind in CHARGES:
+            self._charged[entry.priced_mechanism] += entry.costs.epsilon or 0
+            if entry.labelled and label is None and entry.kind != VOIDED:
+                self._unknown.add(entry.priced_mechanism)
 
     # -- charges ----------------------------------------------------------------------------------------------
 
@@ -268,12 +278,26 @@ class _AccountReplay:
 
     def _is_too_cheap(self, entry: Entry, label: bytes | None) -> bool:
         guarantee = self._past.guarantee(entry.priced_mechanism)
-        if not entry.labelled:
-            return _is_below(entry.costs, guarantee, entry.reports)
-        if label is None or not isinstance(guarantee, Memoised):
-            return False  # user erased; or no cost curve, which the check of the sums reports
-        done = self._sums.labels[label, entry.priced_mechanism, LIFETIME]
-        return not _covers(entry.costs, guarantee.step(done, entry.reports))
+        if not isinstance(guarantee, Memoised):
+            # A label without a cost curve is reported by the check of the sums.
+            return not entry.labelled and _is_below(entry.costs, guarantee, entry.reports)
+        if entry.labelled and label is None:
+            return False  # user erased
+        if entry.priced_mechanism in self._unknown:
+            return not _covers(entry.costs, self._least_added(entry, guarantee))
+        reported = self._sums.reported(entry.priced_mechanism)
+        return not _covers(entry.costs, _cost_after(guarantee, reported, label or UNLABELLED, entry.reports))
+
+    def _least_added(self, entry: Entry, guarantee: Memoised) -> Costs:
+        """Return the least ε of reports without a label, where the labels of other reports were erased.
+
+        All reports together were charged the cap over all values, or each of these the most that one adds.
+        """
+        added = entry.reports * guarantee.added_units
+        if guarantee.values is None:
+            return ZERO._replace(epsilon=added)
+        room = guarantee.values * guarantee.cap_units - self._charged[entry.priced_mechanism]
+        return ZERO._replace(epsilon=max(0, min(added, room)))
 
     def _decide(self, entry: Entry, policy: Policy) -> Iterator[str]:
         """Check a charge, which is already added to the sums, against its policy."""
@@ -287,9 +311,7 @@ class _AccountReplay:
         quota = None if policy.plan is None else policy.plan.count(promise)
         limits: tuple[Limit, ...] = (*policy.limits, *(() if share is None else share.limits))
         guarantee = self._past.guarantee(entry.priced_mechanism)
-        why = inadmissible(policy, guarantee, quota) or lacks_label(
-            policy, limits, guarantee, labelled=bool(entry.labelled)
-        )
+        why = inadmissible(policy, guarantee, quota) or repeats_unknown_draws(policy, limits, guarantee)
         if why:
             yield f"{where} was not allowed: {why}"
         for limit in limits:
@@ -340,11 +362,14 @@ class _AccountReplay:
         if entry.kind != VOIDED:
             return ZERO
         guarantee = self._past.guarantee(entry.priced_mechanism)
-        if label is None or not isinstance(guarantee, Memoised):
+        if not isinstance(guarantee, Memoised):
             return reservation.costs
-        # The last steps of the curve are reversed, for any of the label's reports.
-        done = max(0, self._sums.labels[label, entry.priced_mechanism, LIFETIME] - entry.reports)
-        return guarantee.step(done, entry.reports)
+        if (entry.labelled and label is None) or entry.priced_mechanism in self._unknown:
+            return reservation.costs  # user erased
+        # What the remaining reports would be charged stays.
+        counted, reported = label or UNLABELLED, dict(self._sums.reported(entry.priced_mechanism))
+        reported[counted] = max(0, reported.get(counted, 0) - entry.reports)
+        return _cost_after(guarantee, reported, counted, entry.reports)
 
 
 def _versions(past: Past) -> dict[int, _Version]:
@@ -366,6 +391,12 @@ def _versions(past: Past) -> dict[int, _Version]:
 def _identity(entry: Entry) -> tuple[int, ...]:
     """Return the fields that the end of a reservation has in common with it."""
     return entry.priced_mechanism, entry.policy, entry.reports, entry.sub_limit
+
+
+def _cost_after(guarantee: Memoised, reported: Mapping[bytes, int], label: bytes, reports: int) -> Costs:
+    """Return the lifetime cost of more reports of a label, after those `reported`."""
+    counts = counts_in_window(reported, reported, label, broken=False)
+    return cost_in_window(None, guarantee, counts, label, reports)
 
 
 def _is_below(costs: Costs, guarantee: Guarantee, reports: int) -> bool:

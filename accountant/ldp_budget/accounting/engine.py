@@ -142,36 +142,29 @@ def quote(reading: Reading, request: ChargeRequest) -> Receipt:
 
 def terms_for(reading: Reading, request: ChargeRequest) -> ApplicablePolicy:
     """Apply the newest version of the request's policy to it. Raises `UnknownName`."""
-    return terms_in(
-        reading, request.policy, request.charge, request.share, labelled=request.template.label is not None
-    )
+    return terms_in(reading, request.policy, request.charge, request.share)
 
 
-def terms_in(
-    reading: Reading, policy: str, charge: Charge, share: str | None = None, *, labelled: bool = False
-) -> ApplicablePolicy:
+def terms_in(reading: Reading, policy: str, charge: Charge, share: str | None = None) -> ApplicablePolicy:
     """Apply the newest version of a policy to a charge, through a sub-limit or none. Raises `UnknownName`."""
     number, found = latest_policy(reading, policy)
-    return ApplicablePolicy.of(found, charge, share, number, labelled=labelled)
+    return ApplicablePolicy.of(found, charge, share, number)
 
 
 def load_counts(
     reading: Reading, account: Account, request: ChargeRequest, terms: ApplicablePolicy
 ) -> ApplicablePolicy:
-    """Load the account's reports of the request's label, and its used quotas; apply the prices of its other plans."""
-    plan, label = terms.policy.plan, request.label_hash
+    """Load the account's reports of a memoising mechanism, and its used quotas; apply the prices of its other plans."""
+    plan = terms.policy.plan
     charge = request.charge
     if plan is not None:
         account.quota_used = reading.quota_used(account.number, plan.identity, charge.promise)
         others = [each for each in reading.plans_used(account.number) if each != plan.identity]
         terms = terms.with_other_plans(prices(reading, others))
-    if label is not None and request.curve is not None:
+    if request.curve is not None:
         stored = reading.priced_mechanism_number(charge.fingerprint, charge.promise, charge.collection)
-        account.reported = {
-            gauge: reading.memoised_reports(account.number, label, stored, window.name)
-            for gauge, window in reading.windows.items()
-            if window.counts(terms.share)
-        }
+        gauges = {window.name: gauge for gauge, window in reading.windows.items() if window.counts(terms.share)}
+        account.count_reports(stored, gauges)
         account.repaired = bool(reading.repairs())
     return terms
 
@@ -187,10 +180,9 @@ def _write(transaction: Transaction, decision: Decision) -> int:
     assert number is not None
     decision.charge()
     label = request.label_hash if request.curve is not None else None
-    if label is not None:
-        for gauge, reports in account.reported.items():
-            window = transaction.windows[gauge].name
-            transaction.set_memoised_reports(number, label, mechanism, window, reports)
+    for gauge, counts in account.reported.items() if request.curve is not None else ():
+        window = transaction.windows[gauge].name
+        transaction.set_memoised_reports(number, request.label, mechanism, window, counts[request.label])
     plan = terms.policy.plan
     if plan is not None:
         transaction.set_quota_used(number, plan.identity, request.charge.promise, account.quota_used)

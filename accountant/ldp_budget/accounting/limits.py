@@ -20,7 +20,7 @@ from ..composition import RULES, capacity, compose, filter_rule, measure_of
 from ..composition.filters import epsilon_of, suited_order
 from ..errors import InvalidParameter, NotSupported, UnknownName
 from ..guarantees import Memoised, Number
-from ..guarantees.costs import RENYI, LabelCount, cost_in_window, measure_at
+from ..guarantees.costs import RENYI, measure_at
 from ..guarantees.fixed_point import (
     DELTA_DIGITS,
     DOWN,
@@ -36,6 +36,7 @@ from ..guarantees.fixed_point import (
     from_units,
     to_capacity,
 )
+from ..guarantees.memoised_costs import LabelCount, most_reports
 from ..ledger.calendar import MOST_SHARES, PERIODS, gauge_named
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _FORM = "PERIOD=EPSILON[,DELTA[,RULE]]"
 _EXAMPLE = "For example: lifetime=4 or lifetime=4,1e-6,zcdp"
 _RULE_LAST = "The rule comes after DELTA: lifetime=4,1e-6,zcdp"
+_LABEL = b"one value"
 _RULES = "of one of the rules basic, zcdp, gdp, renyi"
 
 # A plus sign that is not the sign of an exponent.
@@ -268,13 +270,7 @@ class Limit:
         """
         check_instance("curve", curve, Memoised, "a memoized guarantee")
         done, earlier = check_whole("done", done), check_whole("earlier", earlier)
-        # All amounts but ε are charged whole with the first report, so checking one report suffices.
-        if not self.fits(spent, cost_in_window(self.measure, curve, LabelCount(earlier, done), 1)):
-            return 0
-        most = self.capacity.epsilon
-        if most is None or spent.epsilon is None:
-            return LARGEST
-        return curve.most_reports(done, most - spent.epsilon, earlier=earlier)
+        return further_reports(self, curve, {_LABEL: LabelCount(earlier, done)}, _LABEL, spent)
 
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:
         """The largest sums to which `cost` can be added, for the amounts that this limit counts; or None.
@@ -386,6 +382,20 @@ class Limit:
 def _plain(units: int, digits: int) -> float:
     """An amount as a plain number, rounded up. Cached, because many users have equal amounts."""
     return float_up(from_units(units, digits))
+
+
+def further_reports(
+    limit: Limit, curve: Memoised, counts: Mapping[bytes, LabelCount], label: bytes, spent: Costs
+) -> int:
+    """Return the number of further memoised reports of a label that fit a limit in addition to `spent`.
+
+    `counts` has all reports of the curve so far, see `memoised_costs`.
+    """
+    pairs = [(place, most, spent[place]) for place, most in limit.counted]
+    if any(used is None for _, _, used in pairs):
+        return 0
+    room = tuple([(place, most - used) for place, most, used in pairs if used is not None])
+    return most_reports(limit.measure, curve, counts, label, room)
 
 
 def _number(name: str, value: Any, expected: str) -> Decimal:

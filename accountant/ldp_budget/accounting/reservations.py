@@ -6,17 +6,18 @@ after a crash the report may have been sent. Only a timely void returns the char
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .._validation import check_text, shown
 from ..errors import InvalidParameter, ReservationConflict, UnknownName
-from ..guarantees.costs import refund_in_window
+from ..guarantees import Memoised
 from ..guarantees.fixed_point import ZERO, Costs
+from ..guarantees.memoised_costs import UNLABELLED, refund_in_window
 from ..ledger.calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in
 from ..ledger.export import entry_row, name_callers
 from ..ledger.hash_chain import find, place_of
 from ..ledger.models import COMMITTED, EXPIRED, RESERVED, SPENT, VOIDED, Entry
-from ..ledger.snapshot import Replay, cost_under, curve_of, promise, promises
+from ..ledger.snapshot import Replay, cost_under, promise, promises
 from .policies import Policy
 from .policy_versions import latest_policy, policy_version
 from .queries import limit_states
@@ -199,7 +200,7 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
         if holds(gauge, entry.sub_limit) and (is_lifetime(gauge) or entry.at >= since)
     }
     reported = _take_off(transaction, entry, label, windows)
-    costs = {gauge: _cost(transaction, entry, gauge, window, reported) for gauge, window in windows.items()}
+    costs = {gauge: _cost(transaction, entry, label, gauge, window, reported) for gauge, window in windows.items()}
     sums = {period: transaction.spent(entry.account, window) for period, window in windows.items()}
     ended = _end(transaction, entry, VOIDED, ZERO.minus(costs[LIFETIME]))
     if any(None in spent for spent in sums.values()):
@@ -221,37 +222,43 @@ def _add_up(transaction: Transaction, ended: Entry, kept: dict[str, int]) -> dic
     return replay.sums
 
 
-def _take_off(
-    transaction: Transaction, entry: Entry, label: bytes | None, windows: dict[str, str]
-) -> dict[str, int] | None:
-    """Subtract the reports of a label from its counts; return the rest in each window, None without a label."""
-    if label is None:
+Counts: TypeAlias = "dict[str, dict[bytes, int]]"
+"""Reports of one memoising mechanism by window and label."""
+
+
+def _take_off(transaction: Transaction, entry: Entry, label: bytes | None, windows: dict[str, str]) -> Counts | None:
+    """Subtract memoised reports from their counts; return the rest of their mechanism, None if there are no counts."""
+    erased = transaction.rows.is_erased_account(entry.account)
+    memoised = isinstance(promise(transaction, entry.priced_mechanism), Memoised)
+    if erased or not memoised or (label is None and entry.labelled):
         return None
-    left = {}
-    for gauge, window in windows.items():
+    counted = UNLABELLED if label is None else label
+    left: Counts = {window: {} for window in windows.values()}
+    for _, each, charge, window, reports in transaction.rows.memoised_counts(entry.account, entry.account):
+        if charge == entry.priced_mechanism and window in left:
+            left[window][each] = reports
+    for window, counts in left.items():
         # In a window that is still being backfilled the count may lack them; then it is written again.
-        counted = transaction.memoised_reports(entry.account, label, entry.priced_mechanism, window)
-        left[gauge] = max(0, counted - entry.reports)
-        transaction.set_memoised_reports(entry.account, label, entry.priced_mechanism, window, left[gauge])
+        counts[counted] = max(0, counts.get(counted, 0) - entry.reports)
+        transaction.set_memoised_reports(entry.account, counted, entry.priced_mechanism, window, counts[counted])
     return left
 
 
-def _cost(transaction: Transaction, entry: Entry, gauge: str, window: str, reported: dict[str, int] | None) -> Costs:
-    """The cost that a voided reservation subtracts from a window; `reported`: the remaining reports of its label."""
-    measure = measure_in(gauge)
-    if not entry.labelled:
-        return (
-            entry.costs
-            if measure is None
-            else cost_under(measure, entry, promise(transaction, entry.priced_mechanism))
-        )
+def _cost(
+    transaction: Transaction, entry: Entry, label: bytes | None, gauge: str, window: str, reported: Counts | None
+) -> Costs:
+    """The cost that a voided reservation subtracts from a window; `reported`: the rest of its mechanism's reports."""
+    measure, guarantee = measure_in(gauge), promise(transaction, entry.priced_mechanism)
+    if not isinstance(guarantee, Memoised):
+        return entry.costs if measure is None else cost_under(measure, entry, guarantee)
     if reported is None:
         return ZERO  # the user was erased meanwhile; the sums stay unchanged
     return refund_in_window(
         measure,
-        curve_of(promise(transaction, entry.priced_mechanism), entry.priced_mechanism),
+        guarantee,
         reported[LIFETIME],
-        reported[gauge],
+        reported[window],
+        UNLABELLED if label is None else label,
         entry.reports,
         broken=bool(share_in(gauge)) or bool(transaction.repairs()),
         over=name_at(gauge, transaction.moment.micros) != window,

@@ -1,4 +1,4 @@
-"""Costs under the Rényi and zCDP filters, and costs of labeled reports in a window.
+"""Costs under the Rényi and zCDP filters.
 
 **Filters.** A *measure* is a quantity that a privacy filter adds up. `renyi:ALPHA` is the Rényi divergence at the
 order α. `zcdp` is the ρ of a report without the δ that the report sets aside. Under either measure a report has two
@@ -8,18 +8,7 @@ number: α - 1 is one of 25 round numbers times a power of ten.
 The amounts follow from a guarantee by decimal arithmetic alone. So they are the same on every machine, and
 verification can recompute their sums from the journal.
 
-**Labeled reports.** They repeat one memoised value. Let c(t) be the curve of the value, with c(0) = 0. Given what n
-earlier reports showed, t more reports lose at most c(n + t) + c(n): their likelihood ratio is that of all n + t
-reports divided by that of the first n. A window charges this for its t reports of a label. Here n is the number of
-reports of the label before the first of them. In a window that holds all reports of the label, such as a lifetime, n
-is 0, so the window charges the curve itself.
-
-This is valid only if no other report of the label, outside the window, came between the t reports. A window of time
-has no such gaps. Two windows may have gaps: the window of a sub-limit, as other sub-limits may repeat the same value
-in between, and a window of a ledger whose clock was repaired. There every charge counts as the first after all
-reports of the label, unless the window holds all of them.
-
-A rule that charges a value at once charges the pure loss c(n) + cap with the first report of the label.
+`memoised_costs` has the costs of reports that repeat memoised values.
 """
 
 from __future__ import annotations
@@ -28,12 +17,12 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from .fixed_point import DELTA_DIGITS, RHO_DIGITS, UP, ZERO, Costs, canonical, decimal, from_units, to_cost
+from .fixed_point import DELTA_DIGITS, RHO_DIGITS, UP, Costs, canonical, decimal, from_units, to_cost
 
 if TYPE_CHECKING:
-    from .guarantees import Guarantee, Memoised
+    from .guarantees import Guarantee
 
 
 # -- measures of the filters ---------------------------------------------------------------------------------
@@ -86,47 +75,3 @@ def measured(guarantee: Guarantee, measure: str) -> Costs:
     """
     amount = guarantee.concentrated() if measure == ZCDP else guarantee.divergence(order_of(measure))
     return Costs(0, to_cost(guarantee.aside(), DELTA_DIGITS), to_cost(amount, RHO_DIGITS), 0)
-
-
-# -- labeled reports in a window -----------------------------------------------------------------------------
-
-
-class LabelCount(NamedTuple):
-    """Numbers of reports of one label: `earlier` than a window, and `done` in the window."""
-
-    earlier: int
-    done: int
-
-
-def count_in_window(reported: int, done: int, *, broken: bool) -> LabelCount:
-    """Return the counts of reports of a label before the next ones, for one window.
-
-    Parameters:
-        reported: the number of charged reports of the label, in any window.
-        done: the number of them that count in this window.
-        broken: True if the window may have gaps: it belongs to a sub-limit, or the clock was repaired.
-    """
-    if broken and done < reported:
-        return LabelCount(reported, 0)
-    return LabelCount(max(0, reported - done), done)
-
-
-def cost_in_window(measure: str | None, curve: Memoised, count: LabelCount, reports: int) -> Costs:
-    """Return the costs that `reports` more reports of a label add to a window of a measure, or of none."""
-    if measure is None:
-        return curve.step(count.done, reports, earlier=count.earlier)
-    return measured(curve.given(count.earlier), measure) if count.done == 0 and reports > 0 else ZERO
-
-
-def refund_in_window(
-    measure: str | None, curve: Memoised, reported: int, done: int, reports: int, *, broken: bool, over: bool
-) -> Costs:
-    """Return the costs that voiding `reports` reports removes from a window.
-
-    It never removes what the remaining reports were charged. `reported` and `done` exclude the voided reports. If the
-    window is `over` or `broken`, the number of reports before it is unknown. Then nothing is removed, unless the
-    window holds all reports of the label.
-    """
-    if reported > done and (over or broken):
-        return ZERO
-    return cost_in_window(measure, curve, count_in_window(reported, done, broken=False), reports)

@@ -45,12 +45,11 @@ The end of the module has the levels of evidence that a mechanism keeps its guar
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -83,7 +82,7 @@ from ._bounds import (
     symmetric_law,
 )
 from ._renyi_bounds import Law
-from .fixed_point import DOWN, LARGEST, UP, ZERO, Costs, decimal_down, decimal_up, exp_up, float_up, ln_up
+from .fixed_point import DOWN, UP, Costs, decimal_down, decimal_up, exp_up, float_up, ln_up
 
 __all__ = [
     "Amounts",
@@ -356,7 +355,7 @@ class Memoised(Guarantee):
     bound). `relation` names the neighboring histories of the promise, see `RELATIONS`.
 
     A report without a label may repeat any value. It is charged the most that one more report adds to the curve,
-    which is mostly `curve[0]`.
+    which is mostly `curve[0]`, until all reports together are charged `values` caps; see `memoised_costs`.
     """
 
     kind: ClassVar[str] = "memoised"
@@ -395,52 +394,30 @@ class Memoised(Guarantee):
     def divergence(self, order: Decimal) -> Decimal:
         return divergence_of_pure(self.cap, order)
 
-    def step(self, done: int, reports: int, *, earlier: int = 0) -> Costs:
-        """Return the costs of `reports` more reports of one labeled value after `done` of them.
-
-        ε follows the curve, and the steps add up to the curve exactly. ρ and μ² are charged in full with the first
-        report. `earlier` is the number of reports before the `done` that count elsewhere; see `guarantees.costs`.
-        """
-        before, after = self._units(done, earlier), self._units(done + reports, earlier)
-        epsilon = None if before is None or after is None else after - before
-        whole = _costs_of(self.given(earlier)) if done == 0 and reports > 0 else ZERO
-        return whole._replace(epsilon=epsilon)
-
     def given(self, earlier: int) -> Guarantee:
         """Return the guarantee of any number of reports of one value together, given what `earlier` ones showed."""
         bounds = (Decimal(0), *self.curve, self.cap)
         total = UP.add(self.cap, bounds[min(earlier, len(bounds) - 1)])
         return Pure(total) if total <= MOST else Unbounded()
 
-    def most_reports(self, done: int, epsilon: int, *, earlier: int = 0) -> int:
-        """Return the number of reports of one value that cost at most `epsilon` units after `done` reports.
+    def loss_units(self, reports: int) -> int:
+        """Return the ε of a number of reports of one value, in units, rounded up; 0 for none."""
+        return self._points[min(reports, len(self._points) - 1)]
 
-        `LARGEST` means any number.
-        """
-        before, shown = self._units(done, earlier), self._points[min(earlier, len(self._points) - 1)]
-        points = self._points
-        if before is None or shown is None:
-            return 0
-        most = before + epsilon - (shown if earlier else 0)
-        if points[-1] is not None and points[-1] <= most:
-            return LARGEST
-        # The last point is the cap, which does not fit here; unbounded points come last.
-        counted = [point for point in points if point is not None]
-        return max(0, bisect.bisect_right(counted, most) - 1 - done - earlier)
-
-    def _units(self, reports: int, earlier: int = 0) -> int | None:
-        """Return the ε, in units, of `reports` reports of one value given `earlier` ones: c(n + t) + c(n), or 0."""
-        last = len(self._points) - 1
-        together, shown = self._points[min(earlier + reports, last)], self._points[min(earlier, last)]
-        if not reports:
-            return 0
-        return None if together is None or shown is None else together + shown
+    @property
+    def cap_units(self) -> int:
+        """The cap in units, rounded up."""
+        return self._points[-1]
 
     @cached_property
-    def _points(self) -> tuple[int | None, ...]:
+    def added_units(self) -> int:
+        """The most that one more report of a value adds to its loss, in units, rounded up."""
+        return _units(self._most_added)
+
+    @cached_property
+    def _points(self) -> tuple[int, ...]:
         """The ε of 0, 1, 2 … reports of one value in units, the cap last."""
-        bounds = (Decimal(0), *self.curve, self.cap)
-        return tuple([Costs.of(bound, None, None, None).epsilon for bound in bounds])
+        return tuple([_units(bound) for bound in (Decimal(0), *self.curve, self.cap)])
 
     def describe(self) -> dict[str, Any]:
         # The ε of all possible reports if that is bounded, else of all reports of one value.
@@ -455,9 +432,11 @@ def _count_of_values(values: Any) -> int | None:
     raise ValueError(f"values must be a whole number >= 1: got {shown(values)}. Leave it out if there is no bound.")
 
 
-@lru_cache(maxsize=1024)
-def _costs_of(guarantee: Guarantee) -> Costs:
-    return guarantee.costs()
+def _units(epsilon: Decimal) -> int:
+    """Return an ε in units, rounded up."""
+    units = Costs.of(epsilon, None, None, None).epsilon
+    assert units is not None  # no ε is above `MOST`
+    return units
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ..guarantees import Memoised
 from ..guarantees.fixed_point import Costs
 from .calendar import DAY_MICROS, LIFETIME, gauge_of, gauges_in, measure_in, name_at, share_in
 from .models import CHARGES, SPENT, VOIDED, Entry, User
@@ -115,6 +116,7 @@ class _Part:
         self._known = promises(reading)
         self._measures = any(map(measure_in, self._periods))
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
+        self._memoised = {number for number in self._promises if isinstance(self._known(number), Memoised)}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
         self._windows: dict[int, tuple[str, ...]] = {}
@@ -187,7 +189,7 @@ class _Part:
         if plain is not None and not labels and not quotas and plain == {row[1]: tuple(row[2:]) for row in sums}:
             return  # the common case
         yield from self._labels(erased, history)
-        replay = Replay({LIFETIME: 0} if erased else self._periods, self._known, self._repairs)
+        replay = Replay({LIFETIME: 0} if erased else self._periods, self._known, self._repairs, erased=erased)
         for row in history:
             replay.add(Entry.of(row), row[-2])
         for window in _differing({row[1]: Costs._make(row[2:]) for row in sums}, replay.sums):
@@ -209,7 +211,7 @@ class _Part:
         for row in history:
             if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[17]:
                 return None
-            if self._counts_twice(row):
+            if row[4] in self._memoised or self._counts_twice(row):
                 return None
             amounts = row[7:11]
             for window in self._windows_of(row[1]):

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
+from ..guarantees.memoised_costs import UNLABELLED
 from . import lifecycle
 from .models import EMPTY_CHAIN, NUMBERED, REKEYED, KeyEpoch, NumberedTable
 from .snapshot import secret_of
@@ -154,4 +155,6 @@ class _Renewal:
         return (*values, self._new.row_mac(*named, *values))
 
     def _again(self, stored: bytes) -> bytes:
+        if stored == UNLABELLED:
+            return stored
         return self._new.encrypt_hash(self._old.decrypt_hash(stored))

@@ -16,6 +16,7 @@ from weakref import proxy
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts, costs_of
+from ..guarantees.memoised_costs import UNLABELLED
 from .calendar import DAY_MICROS, gauge_of, name_at
 from .models import CHARGES, AccountMac, AccountMacState, Entry
 from .snapshot import USERS_TOGETHER, Account, Replay, parts, promises, sums_in
@@ -134,7 +135,7 @@ def counts_of(labels: Iterable[Sequence[Any]], quotas: Iterable[Sequence[Any]], 
 
 def _with_label(key: tuple[Any, ...], again: Callable[[bytes], bytes]) -> tuple[Any, ...]:
     """Return the key of a count with its label converted. The key of a quota has no label."""
-    return key if len(key) == _QUOTA else (*key[:2], again(key[2]))
+    return key if len(key) == _QUOTA or key[2] == UNLABELLED else (*key[:2], again(key[2]))
 
 
 def _rows(names: Sequence[str], flat: Amounts) -> tuple[WindowAmounts, ...]:

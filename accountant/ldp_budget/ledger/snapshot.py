@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
-from ..guarantees.costs import ZCDP, LabelCount, cost_in_window, count_in_window, measured, refund_in_window
+from ..guarantees.costs import ZCDP, measured
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
+from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window, refund_in_window
 from .calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in
 from .models import (
     CHARGES,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from decimal import Decimal
 
+    from ..guarantees.memoised_costs import LabelCount
     from .calendar import Clock, Moment, Window
     from .keyfile import Key, Secret
     from .models import IdempotencyRecord, StoredCollection
@@ -62,16 +64,16 @@ class Account:
     Windows are named by their gauge, a period or a period and a measure.
 
     The other fields are filled only where they are needed. `erased`: the user was erased. `reported`: the reports of
-    one label in each window. `quota_used`: the used part of one quota. `repaired`, for a label: the clock was
-    repaired. In a write transaction, `user` is the user's hash and `newest` the number of the newest charge. `counts`
-    has the reports of each label by window, priced mechanism and label, and the used quotas by plan and guarantee.
-    `changed` has the gauges whose sums changed.
+    one memoising mechanism in each window, by gauge and label. `quota_used`: the used part of one quota. `repaired`,
+    for such reports: the clock was repaired. In a write transaction, `user` is the user's hash and `newest` the
+    number of the newest charge. `counts` has the reports of each label by window, priced mechanism and label, and the
+    used quotas by plan and guarantee. `changed` has the gauges whose sums changed.
     """
 
     number: int | None
     spent: dict[str, Costs]
     erased: bool = False
-    reported: Mapping[str, int] = field(default_factory=dict)
+    reported: dict[str, dict[bytes, int]] = field(default_factory=dict)
     quota_used: int = 0
     repaired: bool = False
     user: bytes = b""
@@ -79,10 +81,18 @@ class Account:
     counts: dict[tuple[int | str | bytes, ...], int] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
 
-    def label_count(self, gauge: str, window: Window) -> LabelCount:
-        """Return the label's report count in a window, which determines the cost of the next reports."""
+    def count_reports(self, charge: int | None, windows: Mapping[str, str]) -> None:
+        """Fill `reported` with the reports of a priced mechanism; `windows` has the gauge of each window's name."""
+        self.reported = {gauge: {} for gauge in windows.values()}
+        for key, count in self.counts.items():
+            window, *rest = key
+            if count and window in windows and rest[:-1] == [charge]:
+                self.reported[windows[window]][rest[-1]] = count  # type: ignore[index]
+
+    def label_counts(self, gauge: str, window: Window, label: bytes) -> dict[bytes, LabelCount]:
+        """Return the report counts in a window, which determine the cost of the next reports of a label."""
         broken = self.repaired or bool(window.share)
-        return count_in_window(self.reported[LIFETIME], self.reported[gauge], broken=broken)
+        return counts_in_window(self.reported[LIFETIME], self.reported[gauge], label, broken=broken)
 
 
 class Reading:
@@ -342,39 +352,56 @@ class _Sum:
 class Replay:
     """The charges of one account that were not voided, summed in the windows of some gauges.
 
-    `since` maps each gauge to the start of its first window. `labels` counts reports by label, priced mechanism and
-    window.
+    `since` maps each gauge to the start of its first window. Reports of memoised values are counted by label, priced
+    mechanism and window; those without a label are counted under `UNLABELLED`. If the user was `erased`, nothing is
+    counted, and only the lifetime sum is valid.
 
     A charge counts in the windows of its date. It also counts in the windows of each later one of the clock `repairs`
     that is dated before it: the charge had been made by then, although it is dated later. So a repair refills no
     window, and charges under a wrong clock count more often rather than less.
 
-    An account with labels is replayed from its first entry on, because the cost of labelled reports depends on all
-    before.
+    An account with memoised reports is replayed from its first entry on, because the cost of such reports depends on
+    all before.
     """
 
-    def __init__(self, since: dict[str, int], promises: Promises, repairs: Sequence[Repair]) -> None:
+    def __init__(
+        self, since: dict[str, int], promises: Promises, repairs: Sequence[Repair], *, erased: bool = False
+    ) -> None:
         self._since = since
         self._promises = promises
         self._repairs = repairs
+        self._erased = erased
         self._reserved: dict[int, tuple[int, int, bytes | None]] = {}
         self._sums: dict[str, _Sum] = defaultdict(_Sum)
-        self.labels: dict[tuple[bytes, int, str], int] = defaultdict(int)
-        self._reported: dict[tuple[bytes, int], int] = defaultdict(int)
+        self._counts: dict[tuple[int, str], dict[bytes, int]] = defaultdict(dict)
+        self._reported: dict[int, dict[bytes, int]] = defaultdict(dict)
 
     def copy(self) -> Replay:
         """Return an independent copy."""
-        other = Replay(self._since, self._promises, self._repairs)
+        other = Replay(self._since, self._promises, self._repairs, erased=self._erased)
         other._reserved.update(self._reserved)
         other._sums.update((window, total.copy()) for window, total in self._sums.items())
-        other.labels.update(self.labels)
-        other._reported.update(self._reported)
+        other._counts.update((key, dict(counts)) for key, counts in self._counts.items())
+        other._reported.update((charge, dict(counts)) for charge, counts in self._reported.items())
         return other
 
     @property
     def sums(self) -> dict[str, Costs]:
         """The amounts charged in each window."""
         return {window: total.costs() for window, total in self._sums.items()}
+
+    @property
+    def labels(self) -> dict[tuple[bytes, int, str], int]:
+        """The number of reports by label, priced mechanism and window."""
+        return {
+            (label, charge, window): count
+            for (charge, window), counts in self._counts.items()
+            for label, count in counts.items()
+        }
+
+    def reported(self, charge: int) -> dict[bytes, int]:
+        """Return the number of reports of each label of a priced mechanism, in all windows together."""
+        return self._reported[charge]
 
     def spent_in(self, window: str) -> Costs:
         """Return the amounts charged in one window."""
@@ -391,8 +418,10 @@ class Replay:
             # A void takes back what its reservation charged, in the windows of that reservation.
             number, at, label = self._reserved.get(entry.resolves or 0, (0, -1, None))
             times = -1
-        if label is not None:
-            self._reported[label, entry.priced_mechanism] += times * entry.reports
+        counted = self._counted_as(entry, label)
+        reported = self._reported[entry.priced_mechanism] if counted is not None else {}
+        if counted is not None and times < 0:
+            reported[counted] = max(0, reported.get(counted, 0) - entry.reports)
         moments = self._moments(number, at) if self._repairs else (at,)
         for gauge, since in self._since.items():
             if not holds(gauge, entry.sub_limit):
@@ -402,38 +431,51 @@ class Replay:
             else:
                 windows = {name_at(gauge, moment) for moment in moments if moment >= since}
             for window in windows:
-                self._add(entry, label, gauge, window, times)
+                self._add(entry, counted, gauge, window, times)
+        if counted is not None and times > 0:
+            reported[counted] = reported.get(counted, 0) + entry.reports
+
+    def _counted_as(self, entry: Entry, label: bytes | None) -> bytes | None:
+        """Return the label under which an entry's reports are counted; None if they repeat no memoised value.
+
+        The labels of an erased user are unknown, so such reports are not counted either.
+        """
+        if label is not None or self._erased or entry.labelled:
+            return label
+        return UNLABELLED if isinstance(self._promises(entry.priced_mechanism), Memoised) else None
 
     def _moments(self, number: int, at: int) -> list[int]:
         """Return the times at which a charge counts: its date, and the repairs of a clock that dated it too late."""
         return [at, *[repair.at for repair in self._repairs if repair.entry > number and repair.at < at]]
 
-    def _add(self, entry: Entry, label: bytes | None, gauge: str, window: str, times: int) -> None:
+    def _add(self, entry: Entry, counted: bytes | None, gauge: str, window: str, times: int) -> None:
         measure = measure_in(gauge)
-        if label is not None:
-            costs = self._step(entry, label, gauge, window)
+        if counted is not None:
+            costs = self._step(entry, counted, gauge, window)
         else:
             costs = (
                 entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.priced_mechanism))
             )
         if window == LIFETIME:
             costs = entry.costs
-        elif entry.labelled and label is None:
+        elif entry.labelled and counted is None:
             return  # the user was erased, and only the lifetime sum is kept
         self._sums[window].add(costs, times)
 
     def _step(self, entry: Entry, label: bytes, gauge: str, window: str) -> Costs:
-        """Return the cost of a labelled entry in a window, and update the window's count of the label."""
-        key, measure, reports = (label, entry.priced_mechanism, window), measure_in(gauge), entry.reports
-        curve = curve_of(self._promises(entry.priced_mechanism), entry.priced_mechanism)
+        """Return the cost of an entry's memoised reports in a window, and update the window's count of their label."""
+        charge, measure, reports = entry.priced_mechanism, measure_in(gauge), entry.reports
+        curve = curve_of(self._promises(charge), charge)
         broken = bool(share_in(gauge)) or any(repair.entry < entry.number for repair in self._repairs)
-        done, reported = self.labels[key], self._reported[label, entry.priced_mechanism]
+        done, reported = self._counts[charge, window], self._reported[charge]
         if entry.kind == VOIDED:
-            self.labels[key] = done = done - reports
+            done[label] = max(0, done.get(label, 0) - reports)
             over = name_at(gauge, entry.at) != window
-            return ZERO.minus(refund_in_window(measure, curve, reported, done, reports, broken=broken, over=over))
-        self.labels[key] += reports
-        return cost_in_window(measure, curve, count_in_window(reported - reports, done, broken=broken), reports)
+            refund = refund_in_window(measure, curve, reported, done, label, reports, broken=broken, over=over)
+            return ZERO.minus(refund)
+        counts = counts_in_window(reported, done, label, broken=broken)
+        done[label] = done.get(label, 0) + reports
+        return cost_in_window(measure, curve, counts, label, reports)
 
 
 def cost_under(measure: str, entry: Entry, guarantee: Guarantee) -> Costs:

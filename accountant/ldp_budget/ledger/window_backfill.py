@@ -159,7 +159,8 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
 
     def replayed() -> Iterator[tuple[int, Replay]]:
         for account, history in by_account(rows.histories(accounts[0], accounts[-1])):
-            replay = Replay({LIFETIME: 0} if account in gone else since, known, repairs)
+            erased = account in gone
+            replay = Replay({LIFETIME: 0} if erased else since, known, repairs, erased=erased)
             used: Counter[tuple[str, str]] = Counter()
             for row in history:
                 replay.add(Entry.of(row), row[-2])
@@ -247,15 +248,15 @@ def _write_again(
 
 
 def _histories_since(rows: Snapshot, accounts: range, since: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the entries that determine windows since a moment: those from then on, and all of labelled accounts.
+    """Yield the entries that determine windows since a moment: those from then on, and all of accounts with counts.
 
-    The cost of labelled reports depends on all reports before them. Nothing else that is dated earlier counts. No
+    The cost of memoised reports depends on all reports before them. Nothing else that is dated earlier counts. No
     void is dated before its reservation, because a clock repair ends open reservations.
     """
-    labelled = sorted({row.account for row in rows.memoised_counts(accounts[0], accounts[-1])})
-    known = set(labelled)
+    counted = sorted({row.account for row in rows.memoised_counts(accounts[0], accounts[-1])})
+    known = set(counted)
     plain = (row for row in rows.histories(accounts[0], accounts[-1], since) if row[3] not in known)
-    return chain(plain, chain.from_iterable(map(rows.history, labelled)))
+    return chain(plain, chain.from_iterable(map(rows.history, counted)))
 
 
 def _cut_off(rows: Snapshot, accounts: range) -> set[int]:

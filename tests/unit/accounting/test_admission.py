@@ -15,6 +15,7 @@ from ldp_budget.accounting.limits import Limit
 from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.guarantees.fixed_point import LARGEST, ZERO, Costs
+from ldp_budget.guarantees.memoised_costs import LabelCount, cost_in_window
 from ldp_budget.ledger.calendar import Moment
 from ldp_budget.ledger.keyfile import Key
 from ldp_budget.ledger.snapshot import Account, Price
@@ -42,9 +43,9 @@ def held(
     held = None if plan is None else PlanTerms.of(plan)
     policy = Policy("default", tuple(map(Limit.parse, limits)), relation=relation, plan=held)
     sums = dict.fromkeys(WINDOWS, Costs.of(Decimal(spent), Decimal(0), Decimal(0), Decimal(0)))
-    reported = dict.fromkeys(WINDOWS, done) if label else {}
     template = RequestTemplate(promising(guarantee), policy="default", reports=reports, label=label)
     request = ChargeRequest(template, SECRET, "alice")
+    reported = {gauge: {request.label: done} for gauge in WINDOWS}
     account = Account(None if spent == "0" else 1, sums, erased, reported, used)
     terms = ApplicablePolicy.of(policy, request.charge).with_other_plans(other_plans)
     return decide(account, request, terms, WINDOWS)
@@ -143,5 +144,7 @@ def test_affordable_along_a_curve_is_exact(points: list[int], above: int, done: 
     limit = Limit("lifetime", Decimal(room + 1) / 100)
     count = limit.affordable_along(curve, done, ZERO)
     for reports in {1, 2, 3, *range(max(1, count - 1), min(count, 40) + 3)}:
-        assert limit.fits(ZERO, curve.step(done, reports)) == (reports <= count), (reports, count)
+        assert limit.fits(ZERO, cost_in_window(None, curve, {b"a": LabelCount(0, done)}, b"a", reports)) == (
+            reports <= count
+        ), (reports, count)
     assert count == LARGEST or count < len(points) + 1

@@ -144,6 +144,7 @@ ldp_budget.guarantees.dominating_pairs
 ldp_budget.guarantees.fixed_point
 ldp_budget.guarantees.gaussian_calibration
 ldp_budget.guarantees.guarantees
+ldp_budget.guarantees.memoised_costs
 ldp_budget.ledger
 ldp_budget.ledger.account_sums
 ldp_budget.ledger.calendar

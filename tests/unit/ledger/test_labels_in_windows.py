@@ -12,9 +12,15 @@ import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.guarantees import Copies, Guarantee, Memoised
-from ldp_budget.guarantees.costs import LabelCount, count_in_window, refund_in_window
-from ldp_budget.guarantees.fixed_point import LARGEST
+from ldp_budget.guarantees import Copies, Memoised
+from ldp_budget.guarantees.fixed_point import LARGEST, Costs
+from ldp_budget.guarantees.memoised_costs import (
+    LabelCount,
+    cost_in_window,
+    counts_in_window,
+    most_reports,
+    refund_in_window,
+)
 from ldp_budget.ledger import window_backfill
 from ledger_contract import CURVE, check, promising, spent
 
@@ -41,6 +47,11 @@ def worst(one: Fraction, other: Fraction, sent: Fraction, before: int, reports: 
             together = likelihood(one, ones, before + reports) / likelihood(other, ones, before + reports)
             ratios += [together / prior, prior / together]
     return max(ratios)
+
+
+def step(curve: Memoised, done: int, reports: int, *, earlier: int = 0) -> Costs:
+    """The costs of more reports of one label after `done` in a window and `earlier` before it."""
+    return cost_in_window(None, curve, {b"home": LabelCount(earlier, done)}, b"home", reports)
 
 
 def odds_of(epsilon: float) -> Fraction:
@@ -87,10 +98,10 @@ def test_step_after_any_number_of_reports_covers_every_history(before: int, repo
     truth = 4 * math.log(worst(1 - QUARTER, QUARTER, Fraction(3, 4), before, reports))
     curve = RAPPOR.guarantee
     assert isinstance(curve, Memoised)
-    charged = [curve.step(done, 1, earlier=before).epsilon for done in range(reports)]
+    charged = [step(curve, done, 1, earlier=before).epsilon for done in range(reports)]
     assert None not in charged
     assert sum(each or 0 for each in charged) >= truth * 1e9
-    assert curve.step(0, reports, earlier=before).epsilon == sum(each or 0 for each in charged)
+    assert step(curve, 0, reports, earlier=before).epsilon == sum(each or 0 for each in charged)
 
 
 @pytest.mark.parametrize("steps", [False, True])
@@ -143,24 +154,30 @@ def test_affordable_reports_in_a_window_are_those_that_fit(accountant: Accountan
 def test_most_reports_after_earlier_ones_is_the_last_that_fits(earlier: int) -> None:
     for done in range(6):
         for epsilon in range(0, 10 * 10**9, 333_333_333):
-            most = CURVE.most_reports(done, epsilon, earlier=earlier)
-            costs = [CURVE.step(done, reports, earlier=earlier).epsilon or 0 for reports in range(1, 12)]
+            most = most_reports(None, CURVE, {b"home": LabelCount(earlier, done)}, b"home", ((0, epsilon),))
+            costs = [step(CURVE, done, reports, earlier=earlier).epsilon or 0 for reports in range(1, 12)]
             fitting = sum(cost <= epsilon for cost in costs)
             assert most == (LARGEST if fitting == 11 else fitting), (done, epsilon)
 
 
 def test_window_with_gaps_counts_every_charge_after_all_reports() -> None:
-    assert count_in_window(5, 2, broken=False) == LabelCount(3, 2)
-    assert count_in_window(5, 2, broken=True) == LabelCount(5, 0)
-    assert count_in_window(2, 2, broken=True) == LabelCount(0, 2)
-    assert refund_in_window(None, CURVE, 3, 0, 1, broken=True, over=False).epsilon == 0
-    assert refund_in_window(None, CURVE, 3, 0, 1, broken=False, over=True).epsilon == 0
-    assert refund_in_window(None, CURVE, 0, 0, 1, broken=True, over=True).epsilon == 2_040_000_000
+    def counts(reported: int, done: int, *, broken: bool) -> LabelCount:
+        return counts_in_window({b"a": reported}, {b"a": done}, b"a", broken=broken)[b"a"]
+
+    def refund(reported: int, *, broken: bool, over: bool) -> int | None:
+        return refund_in_window(None, CURVE, {b"a": reported}, {}, b"a", 1, broken=broken, over=over).epsilon
+
+    assert counts(5, 2, broken=False) == LabelCount(3, 2)
+    assert counts(5, 2, broken=True) == LabelCount(5, 0)
+    assert counts(2, 2, broken=True) == LabelCount(0, 2)
+    assert refund(3, broken=True, over=False) == 0
+    assert refund(3, broken=False, over=True) == 0
+    assert refund(0, broken=True, over=True) == 2_040_000_000
 
 
 def test_window_after_earlier_reports_is_charged_both_caps() -> None:
     """Under rules that charge a value at once a window charged ρ of the cap also after earlier reports."""
-    first, later = CURVE.step(0, 1), CURVE.step(0, 1, earlier=9)
+    first, later = step(CURVE, 0, 1), step(CURVE, 0, 1, earlier=9)
     assert Memoised(("8.78",), "8.78").costs().rho == later.rho
     assert (first.rho or 0) < (later.rho or 0)
 
@@ -199,21 +216,17 @@ def test_unlabelled_report_of_a_value_seen_before_can_lose_more_than_one_of_a_ne
 @pytest.mark.parametrize(
     ("limits", "period"), [(["day=90"], "day"), (["week=90"], "week"), (["month=90,1e-6,zcdp"], "month")]
 )
-@pytest.mark.parametrize("guarantee", [CURVE, Copies(2, CURVE)])
-def test_spend_of_unlabelled_memoised_report_under_a_window_is_refused(
-    accountant: Accountant, limits: list[str], period: str, guarantee: Guarantee
+def test_spend_of_several_memoised_draws_under_a_window_is_refused(
+    accountant: Accountant, limits: list[str], period: str
 ) -> None:
-    """Of day=3 a labelled report was refused on the second day (5.43), and the same one without a label charged."""
     accountant.set_policy("default", ["lifetime=90", *limits])
-    mechanism = promising(guarantee)
+    mechanism = promising(Copies(2, CURVE))
     receipt = accountant.spend("alice", mechanism)
     assert not receipt
     assert f"limit {period}" in receipt.why
-    assert "Add the label of its value" in receipt.why
     assert not accountant.reserve("alice", mechanism)
     many = accountant.spend_many(["bob", "carol"], mechanism)
     assert (many.spent, many.refused) == (0, 2)
-    assert bool(accountant.spend("alice", mechanism, label="home")) == (guarantee is CURVE)
     check(accountant)
 
 
@@ -227,10 +240,41 @@ def test_spend_of_unlabelled_memoised_report_under_a_lifetime_is_charged_as_a_ne
     check(accountant)
 
 
-def test_spend_of_unlabelled_memoised_report_through_a_share_is_refused(accountant: Accountant) -> None:
-    """The label of a share may have reports that other shares charged."""
-    accountant.set_policy("default", ["lifetime=90"], shares={"team": ["lifetime=20"]})
+def test_spend_of_unlabelled_memoised_report_in_a_window_covers_what_earlier_ones_showed(
+    accountant: Accountant, clock: Clock
+) -> None:
+    """It may repeat the value of the earlier report (3.39 + 2.04), or be a new one; it never loses more than 2·4.39."""
+    accountant.set_policy("default", ["lifetime=90", "day=90"])
+    accountant.spend("alice", promising(CURVE))
+    clock.advance(days=1)
+    accountant.spend("alice", promising(CURVE))
+    assert float(spent(accountant, "alice")["day"]) == 6.12, "2.04 + 4.08"
+    for _ in range(4):
+        accountant.spend("alice", promising(CURVE))
+        clock.advance(days=1)
+    accountant.spend("alice", promising(CURVE))
+    assert float(spent(accountant, "alice")["day"]) == 8.78
+    check(accountant)
+
+
+def test_spend_of_labelled_report_in_a_window_covers_earlier_reports_without_a_label(
+    accountant: Accountant, clock: Clock
+) -> None:
+    accountant.set_policy("default", ["lifetime=90", "day=90"])
+    accountant.spend("alice", promising(CURVE))
+    clock.advance(days=1)
+    accountant.spend("alice", promising(CURVE), label="home")
+    assert float(spent(accountant, "alice")["day"]) >= 3.39 + 2.04
+    check(accountant)
+
+
+def test_spend_of_unlabelled_memoised_report_through_a_share_covers_all_reports(accountant: Accountant) -> None:
+    """The share may repeat a value of which other shares have charged reports in between."""
+    accountant.set_policy("default", ["lifetime=90"], shares={"team": ["lifetime=40"]})
     team = accountant.acting_for(ApiKeys(accountant).create("key-of-team", ["spend"], share="team")[0].caller)
-    assert "Add the label of its value" in team.spend("alice", promising(CURVE)).why
-    assert team.spend("alice", promising(CURVE), label="home")
+    assert team.spend("alice", promising(CURVE))
+    assert accountant.spend("alice", promising(CURVE))
+    assert team.spend("alice", promising(CURVE))
+    share = next(state for state in team.balance("alice").limits if "team" in state.limit.label)
+    assert share.spent.epsilon == 2.04 + 8.78
     check(accountant)
