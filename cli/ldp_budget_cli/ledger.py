@@ -115,7 +115,8 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
         for problem in result.acknowledged:
             click.echo(f"  acknowledged: {problem}")
         if result.open_entries and not result.final:
-            next_step("find out how this happened, then: ldp-budget ledger acknowledge ENTRY… --reason TEXT")
+            named = " ".join(result.named_entries)
+            next_step(f"find out how this happened, then: ldp-budget ledger acknowledge {named} --reason TEXT")
     if not result.ok:
         sys.exit(1)
 

@@ -16,8 +16,9 @@ from ..ledger import key_rotation
 from ..ledger.hash_chain import Name
 from ..ledger.ledger import check_up
 from ..ledger.migration_cutover import abort
+from ..ledger.models import RECORDED
 from ..ledger.snapshot import secret_of
-from ..ledger.verification import Integrity, check_integrity, with_notes
+from ..ledger.verification import Integrity, accepted_in, check_integrity, with_notes
 from ..ledger.window_backfill import recount_after_clock_repair
 from . import connect
 from .admin_log import record_faults, record_local, records
@@ -88,16 +89,35 @@ def verify(ledger: Ledger, expect: str | None, *, on_progress: Callable[[int, in
         raise InvalidParameter("expect", "the head of a ledger", shown(expect), hint=hint)
     check_call("on_progress", on_progress)
     found = check_integrity(ledger, expect, on_progress or (lambda done, total: None), DecisionReplay)
-    faults = record_faults(records(ledger, 1))
-    if not faults:
-        return found
-    result = replace(found, ok=False, problems=(*found.problems, *faults))
-    return with_notes(result, found.acknowledged, found.open_entries, (*found.final, *faults))
+    faulty = [each for each in records(ledger, 1) if each.fault is not None]
+    return _with_record_faults(ledger, found, faulty) if faulty else found
+
+
+def _with_record_faults(ledger: Ledger, found: Integrity, faulty: list[Record]) -> Integrity:
+    """Return the result with the problems of records that cannot be used as their kind."""
+    accepted = accepted_in(ledger).get(0, {})
+    with ledger.reading() as reading:
+        entries = {row[6]: row[0] for row in reading.rows.history(0) if row[2] == RECORDED}
+    problems, acknowledged = [*found.problems], [*found.acknowledged]
+    open_entries, final = dict(found.open_entries), [*found.final]
+    for each, fault in zip(faulty, record_faults(faulty), strict=True):
+        entry = entries.get(each.number)
+        if entry is not None and _BODY in accepted.get(entry, ()):
+            acknowledged.append(fault)
+            continue
+        problems.append(fault)
+        if entry is None:
+            final.append(fault)
+        else:
+            open_entries[0, entry] = open_entries.get((0, entry), frozenset()) | {_BODY}
+    result = replace(found, ok=not problems, problems=tuple(problems))
+    return with_notes(result, acknowledged, open_entries, final)
 
 
 _POSITION = re.compile(r"(?:([0-9]{1,9})\.)?([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _EXPECTED_ENTRIES = "numbers of entries, as `ledger verify` prints them: 12, 12-20, or 3.12 in partition 3"
 _MOST_IN_RECORD = 1_000
+_BODY = "body"
 _MOST_ENTRIES = 1_000_000
 
 
@@ -112,10 +132,7 @@ def acknowledge(
         raise InvalidParameter("entries", _EXPECTED_ENTRIES, "none")
     if not check_text("reason", reason).strip() or len(reason) > MOST_REASON:
         raise InvalidParameter("reason", f"a text of 1 to {MOST_REASON} characters", shown(reason))
-    check_call("on_progress", on_progress)
-    found = check_integrity(
-        ledger, on_progress=on_progress or (lambda done, total: None), decide_again=DecisionReplay
-    )
+    found = verify(ledger, None, on_progress=on_progress)
     if found.final:
         why = f"its verification found what can never be acknowledged: {found.final[0]}. Nothing was acknowledged"
         raise LedgerError(ledger.name, why, hint="Restore a backup: ldp-budget ledger restore BACKUP")

@@ -256,6 +256,10 @@ class Copy:
             assert item.record is not None
             self._step(0, partial(Transaction.put_record, record=item.record))
             self._append(item.partition, 0, entry)
+            place = self._partitions[0].entries
+            self._entries[item.partition][entry.number] = 0, place
+            if entry.number in self._accepted.get(item.partition, ()):
+                self._name(MovedEntry(0, self._generation, item.partition, entry.number, 0, place))
         elif entry.kind == COLLECTION:
             self._append(item.partition, 0, entry)
         elif entry.kind == PERIOD:

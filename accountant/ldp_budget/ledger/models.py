@@ -520,10 +520,11 @@ class EntryProblem(str):
     `code` says what is wrong, see `EntryProblem.CODES`. `entries` are the numbers of the entries in their partition.
     """
 
-    CODES = ("writer", "share", "version", "end", "record", "note")
+    CODES = ("writer", "share", "version", "end", "record", "note", "body")
     """The key that wrote an entry is unknown; a writer without a sub-limit used one, or one that the policy lacks; a
     version of the policy that was no longer the newest, and the newest admits the charge too; a reservation that stays
-    charged ended at another time than the journal says; the idempotency record is missing; the note is missing."""
+    charged ended at another time than the journal says; the idempotency record is missing; the note is missing; the
+    entry's administrative record cannot be used as its kind, and is skipped."""
 
     code: str
     entries: tuple[int, ...]

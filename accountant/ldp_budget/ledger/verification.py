@@ -25,6 +25,7 @@ from .models import (
     KEY,
     SEALED,
     EntryProblem,
+    ranges,
 )
 
 if TYPE_CHECKING:
@@ -67,8 +68,30 @@ class Integrity:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `ledger verify --json` prints."""
-        result = {"ok": self.ok, "entries": self.entries, "head": self.head, "problems": list(self.problems)}
-        return {**result, "acknowledged": list(self.acknowledged)} if self.acknowledged else result
+        result: dict[str, Any] = {
+            "ok": self.ok,
+            "entries": self.entries,
+            "head": self.head,
+            "problems": list(self.problems),
+        }
+        if self.acknowledged:
+            result["acknowledged"] = list(self.acknowledged)
+        if self.open_entries and not self.final:
+            result["open_entries"] = self.named_entries
+        return result
+
+    @property
+    def named_entries(self) -> list[str]:
+        """The entries that an operator could acknowledge, as `ledger acknowledge` takes them: 12-20, or 3.12-20."""
+        several = any(partition for partition, _ in self.open_entries) or "-" in self.head
+        by_partition: dict[int, list[int]] = {}
+        for partition, entry in sorted(self.open_entries):
+            by_partition.setdefault(partition, []).append(entry)
+        return [
+            f"{partition}.{part}" if several else part
+            for partition, entries in by_partition.items()
+            for part in ranges(entries).split(", ")
+        ]
 
 
 def with_notes(

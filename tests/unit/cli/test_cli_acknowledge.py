@@ -30,11 +30,12 @@ def faulty(tmp_path: Path) -> CommandLine:
 def test_acknowledge_lets_a_ledger_verify_and_move(faulty: CommandLine, tmp_path: Path) -> None:
     told = faulty("ledger", "verify", code=1)
     assert "journal: entries 2-3 of policy 1 by no key have another share, 1" in told.stdout
-    assert "ldp-budget ledger acknowledge ENTRY" in told.stdout + told.stderr
+    assert "ldp-budget ledger acknowledge 2-3 --reason TEXT" in told.stdout + told.stderr
     assert (
         "verification failed"
         in faulty("ledger", "move", tmp_path / "budget.db", tmp_path / "to.db", "--yes", code=1).stderr
     )
+    assert faulty.json("ledger", "verify", code=1)["open_entries"] == ["2-3"]
     done = faulty("ledger", "acknowledge", "2", "3", "--reason", WHY)
     assert done.stdout.startswith("acknowledged: 2 entries")
     after = faulty("ledger", "verify")
