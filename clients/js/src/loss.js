@@ -370,7 +370,7 @@ function confirm(definition) {
   checkForm(definition);
   const [over, under] = fractionOf(delta);
   requires(over < under, "a δ of 1, which promises nothing");
-  requires(![...checkProgram(definition).values()].includes("mixed"), "a table of numbers and of vectors");
+  requires(![...checkProgram(definition)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
   checkGuarantee(definition);
   const normal = openOf(NORMAL, definition);
   if (normal) {

@@ -201,7 +201,7 @@ export function checkForm(definition) {
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
-  needs(isObject(languages) && Object.values(languages).every((words) => isObject(words) && Object.keys(words).every((key) => WORDS.has(key))), "other translations");
+  needs(isObject(languages) && Object.entries(languages).every(([, said]) => isObject(said) && Object.keys(said).every((key) => WORDS.has(key))), "other translations");
 }
 
 /**
@@ -213,5 +213,5 @@ export function checkGuarantee({ guarantee, memo }) {
   const figures = new Set([...SAID, ...(memo ? ["answer_epsilon", "lifetime_epsilon"] : [])]);
   needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
   needs(Object.keys(guarantee).every((key) => figures.has(key)), "figures of its own");
-  needs(Object.values(guarantee).every((value) => value === null || isText(value)), "figures that are no texts");
+  needs(Object.entries(guarantee).every(([, figure]) => figure === null || isText(figure)), "figures that are no texts");
 }

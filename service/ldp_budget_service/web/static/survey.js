@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest cfeb5fb6d4d1c0ec2b429891f014a95407ec000f37a10e05f03d6d3aa4d18fd2
+// made by clients/survey/build.mjs from 34 files with the digest 524110009c81bc356418ed116aed4ab61101a63a19001b6074bb447f5909ba31
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -770,13 +770,13 @@ function checkForm(definition) {
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
-  needs(isObject(languages) && Object.values(languages).every((words2) => isObject(words2) && Object.keys(words2).every((key) => WORDS.has(key))), "other translations");
+  needs(isObject(languages) && Object.entries(languages).every(([, said3]) => isObject(said3) && Object.keys(said3).every((key) => WORDS.has(key))), "other translations");
 }
 function checkGuarantee({ guarantee, memo }) {
   const figures2 = /* @__PURE__ */ new Set([...SAID, ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
   needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
   needs(Object.keys(guarantee).every((key) => figures2.has(key)), "figures of its own");
-  needs(Object.values(guarantee).every((value) => value === null || isText(value)), "figures that are no texts");
+  needs(Object.entries(guarantee).every(([, figure]) => figure === null || isText(figure)), "figures that are no texts");
 }
 
 // clients/js/src/likelihoods.js
@@ -2365,7 +2365,7 @@ function confirm(definition) {
   checkForm(definition);
   const [over, under] = fractionOf(delta);
   requires(over < under, "a δ of 1, which promises nothing");
-  requires(![...checkProgram(definition).values()].includes("mixed"), "a table of numbers and of vectors");
+  requires(![...checkProgram(definition)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
   checkGuarantee(definition);
   const normal2 = openOf(NORMAL, definition);
   if (normal2) {
