@@ -19,7 +19,7 @@ from ldp_budget.errors import InvalidParameter, OutsideDomain
 from ldp_budget.reports.answer_texts import AnswerTexts, folded
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
 from ldp_budget.reports.tables import shown_place
-from ldp_budget.sdk.domain import Interval
+from ldp_budget.sdk.domain import Interval, yes_no
 
 from .inputs import ALIKE_TOO, Repeats
 from .missing_values import MissingValues
@@ -301,9 +301,10 @@ class AnswerReader:
 
     def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
         """Yield the same batches from columns; only the invalid rows are processed one by one."""
-        numbers = place if isinstance(self._collection.mechanism.domain, Interval) else None
+        truths = (place,) if yes_no(self._collection.categories or ()) else ()
+        numbers = place if truths or isinstance(self._collection.mechanism.domain, Interval) else None
         places = (place,) if user_place is None else (place, user_place)
-        for first, found in table.stretches(*places, *self._public_places, numbers=numbers):
+        for first, found in table.stretches(*places, *self._public_places, numbers=numbers, truths=truths):
             named = [] if user_place is None else found[1].cells()
             batch, kept = self._of_stretch(table, first, place, user_place, found[0], named)
             cells = [each.cells() for each in found[len(places) :]]

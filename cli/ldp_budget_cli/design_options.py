@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from ldp_budget._lookalikes import difference, near, skeleton
+from ldp_budget._validation import canonical_text
 from ldp_budget.reports.answer_texts import folded
 
 from .number_types import WholeRange
@@ -49,6 +50,8 @@ def check_public(public: Sequence[str], answers: Sequence[str], user_column: str
     """Return the public columns. Raises a click error for a column of `answers` or of users."""
     from ldp_budget.reports.public_attributes import check_columns
 
+    public = tuple(map(canonical_text, public))
+    answers, user_column = list(map(canonical_text, answers)), user_column and canonical_text(user_column)
     for name in public:
         if name in answers:
             raise click.UsageError(
@@ -133,6 +136,8 @@ def odd_values(names: Sequence[str], combinations: Iterable[tuple[str, ...]]) ->
 def _kept(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
     if value:
         assert parameter.name is not None
+        if parameter.name in ("strata", "clusters", "by"):
+            value = canonical_text(value) if isinstance(value, str) else tuple(map(canonical_text, value))
         ctx.meta.setdefault(_KEY, {})[parameter.name] = value
     return value
 

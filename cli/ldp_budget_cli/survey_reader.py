@@ -16,7 +16,7 @@ from ldp_budget._numbers import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
 from ldp_budget.reports.answer_texts import AnswerTexts
-from ldp_budget.sdk.domain import Interval
+from ldp_budget.sdk.domain import Interval, yes_no
 
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
 from .errors import did_you_mean
@@ -40,6 +40,7 @@ def columns_of(questionnaire: Questionnaire, given: Sequence[str]) -> dict[str, 
     columns = {question.name: question.name for question in questionnaire.questions}
     for text in given:
         name, equals, column = text.partition("=")
+        name = next((each for each in columns if canonical_text(each) == canonical_text(name)), name)
         if not equals or name not in columns:
             raise click.UsageError(
                 f"--column must be QUESTION=COLUMN for a survey, with a question of {', '.join(columns)}: got {text!r}. "
@@ -85,15 +86,13 @@ class SurveyReader(AnswerReader):
             yield self._batch(table, some, self._places, user_place, self._public_places)
 
     def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
-        numeric = [
-            at
-            for at, question in zip(self._places, self._survey.questions, strict=True)
-            if isinstance(question.domain, Interval)
-        ]
+        asked = list(zip(self._places, self._survey.questions, strict=True))
+        truths = [at for at, question in asked if yes_no(question.categories or ())]
+        numeric = [*truths, *(at for at, question in asked if isinstance(question.domain, Interval))]
         wanted = [*self._places, *([] if user_place is None else [user_place]), *self._public_places]
         public = list(range(len(wanted) - len(self._public_places), len(wanted)))
         own_user = None if user_place is None else len(self._places)
-        for first, found in table.stretches(*wanted, numbers=numeric):
+        for first, found in table.stretches(*wanted, numbers=numeric, truths=truths):
             cells = zip(*(column.cells() for column in found), strict=True)
             rows = [Row(None, first + number, list(row), "") for number, row in enumerate(cells)]
             yield self._batch(table, rows, list(range(len(self._places))), own_user, public)

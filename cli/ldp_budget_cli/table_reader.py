@@ -300,15 +300,16 @@ class ArrowTable(Table):
         self._named: list[str] = file.columns
 
     def stretches(
-        self, *places: int, numbers: int | Sequence[int] | None = None
+        self, *places: int, numbers: int | Sequence[int] | None = None, truths: Sequence[int] = ()
     ) -> Iterator[tuple[int, list[Stretch]]]:
         """Yield the columns at these positions as text, in blocks of rows with the number of the first row, from 1.
 
-        `numbers` are the positions of columns in which numbers with a fraction are allowed. Raises `TableError`.
+        `numbers` are the positions of columns in which numbers with a fraction are allowed, and `truths` of those in
+        which true and false are. Raises `TableError`.
         """
         fractions = [numbers] if isinstance(numbers, int) else numbers or ()
         for place in places:
-            self._file.check(self._named[place], numbers=place in fractions)
+            self._file.check(self._named[place], numbers=place in fractions, truths=place in truths)
         for found in self._file.stretches([self._named[place] for place in places]):
             if self._file.rows == 0 and any(_is_import_ids(column.cells()[:2]) for column in found):
                 raise click.ClickException(

@@ -103,18 +103,19 @@ class ArrowFile:
         self.rows = 0
         """Number of rows read so far."""
 
-    def check(self, column: str, *, numbers: bool = False) -> None:
+    def check(self, column: str, *, numbers: bool = False, truths: bool = False) -> None:
         """Raise `TableError` unless each cell of a column has a unique text.
 
         Parameters:
             column: the name of the column.
             numbers: True if numbers with a fraction are valid, as values from a range of numbers.
+            truths: True if true and false are valid, as the answers yes and no.
 
         Raises:
             TableError: the type of the column has no unique text.
         """
         kind = self._schema.field(self.columns.index(column)).type
-        if not _has_text(self._arrow.types, kind, numbers):
+        if not _has_text(self._arrow.types, kind, numbers) and not (truths and self._arrow.types.is_boolean(kind)):
             expected = "text or numbers" if numbers else "text or whole numbers"
             raise TableError(self._shown, f"column {column} must be {expected}: got the type {kind}")
 

@@ -30,16 +30,21 @@ _SIZE = struct.Struct("<I")
 
 
 def check_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of public columns. Raises `InvalidParameter` for too many, repeated or unprintable names."""
+    """Return the names of public columns in the form in which texts are compared.
+
+    Raises `InvalidParameter` for too many, repeated or unprintable names.
+    """
     if len(names) > MOST_COLUMNS:
         raise InvalidParameter("public", f"at most {MOST_COLUMNS} columns", f"{len(names)} columns")
-    for name, times in Counter(names).items():
+    canonical = tuple(canonical_text(check_storable("public", name)) for name in names)
+    for name, times in Counter(canonical).items():
         if times > 1:
             raise InvalidParameter("public", "distinct columns", f"{name!r} {times} times")
+    for name in names:
         if not name or len(name) > LONGEST_VALUE or not name.isprintable():
             expected = f"names of 1 to {LONGEST_VALUE} printable characters"
             raise InvalidParameter("public", expected, shown(name))
-    return tuple(names)
+    return canonical
 
 
 def canonical_value(text: str) -> str:

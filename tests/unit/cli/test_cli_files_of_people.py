@@ -236,6 +236,33 @@ def test_answer_that_looks_like_one_shows_its_code_points(randomize: Callable[..
     assert "U+0443 CYRILLIC SMALL LETTER U where 'yes'" in randomize("user,answer\na,уes\n", code=1)
 
 
+def test_public_column_is_found_in_every_form(polls: CommandLine, tmp_path: Path) -> None:
+    header = unicodedata.normalize("NFD", f"user,answer,{CAFE}")
+    rows = "".join(f"u{number},yes,north\u200b\n" for number in range(60))
+    (tmp_path / "p.csv").write_text(f"{header}\n{rows}", encoding="utf-8")
+    words = ["randomize", "poll", tmp_path / "p.csv", "--column", "answer", "--out", tmp_path / "p"]
+    assert f"Public: {CAFE} travels" in polls(*words, "--public", unicodedata.normalize("NFD", CAFE)).stderr
+    found = polls.json("estimate", "poll", tmp_path / "p", "--by", unicodedata.normalize("NFD", CAFE))
+    assert [each["group"] for each in found["groups"]] == ["north"]
+
+
+@pytest.mark.slow
+def test_parquet_of_truth_values_is_read_as_yes_and_no(polls: CommandLine, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
+    polls("collection", "add", "yn", "grr", "--epsilon", "1", "--categories", "no,yes")
+    for values in ([True, False, None], [1.0, 0.0, None], [1, 0, None]):
+        parquet.write_table(pyarrow.table({"user": ["a", "b", "c"], "x": values}), tmp_path / "a.parquet")
+        words = ["--column", "x", "--missing", "", "--out", tmp_path / "r", "--overwrite"]
+        said = polls("randomize", "yn", tmp_path / "a.parquet", *words).stderr
+        assert "2 reports written" in said
+        assert "1 row left out: the answer is missing" in said
+    parquet.write_table(pyarrow.table({"user": ["a"], "x": [True]}), tmp_path / "a.parquet")
+    assert "got the type bool" in polls.error(
+        "randomize", "poll", tmp_path / "a.parquet", "--column", "x", "--out", tmp_path / "q", code=1
+    )
+
+
 # -- CSV -------------------------------------------------------------------------------------------------------
 
 
