@@ -366,9 +366,9 @@ def _number(text: str) -> float:
 def not_in_domain(table: Table, text: str, error: OutsideDomain, near: str | None) -> str:
     """Return the error in an answer; `near` is the answer that --ignore-case takes it for."""
     what = f"{table.found(text)} is not an answer" if text else "the answer is empty"
+    joined = "" if near is None else f"; with --ignore-case it counts as {near!r}"
     hint = f". {error.hint.removesuffix('.')}" if error.hint else ""
-    hint = hint if near is None else f"; with --ignore-case it counts as {near!r}"
-    return f"{what}: the domain is {error.domain}{hint}"
+    return f"{what}: the domain is {error.domain}{joined}{hint}"
 
 
 def kind_of_wrong(text: str, near: str | None) -> str:

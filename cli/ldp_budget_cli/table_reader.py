@@ -136,10 +136,10 @@ class Table:
         if not self.columns:
             return f"{_spelt(option)}: {self.path} is empty, so it has no column {column!r}. {_FILLED}"
         apart = difference(column, self.columns)
-        close = f" {apart}" if apart else did_you_mean(column, self.columns)
+        hint = self._hint()
+        close = f" {apart}" if apart else "" if hint else did_you_mean(column, self.columns)
         return (
-            f"{_spelt(option)}: {self.path} has no column {column!r}.{close} Columns: {', '.join(self.columns)}"
-            f"{self._hint()}"
+            f"{_spelt(option)}: {self.path} has no column {column!r}.{close} Columns: {', '.join(self.columns)}{hint}"
         )
 
     def user_place(self, column: str | None) -> int:

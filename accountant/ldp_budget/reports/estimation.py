@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._lookalikes import difference
+from .._lookalikes import difference, near
 from .._validation import canonical_text
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
 from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
@@ -55,8 +55,9 @@ def check_candidates(collection: Collection, names: Sequence[str]) -> tuple[str,
     try:
         codes = collection.read_values(names)
     except OutsideDomain as error:
+        hint = error.hint or near(str(error.found), collection.categories or ())
         raise InvalidParameter(
-            "candidates", f"answers of {collection.name} ({error.domain})", repr(error.found), hint=error.hint
+            "candidates", f"answers of {collection.name} ({error.domain})", repr(error.found), hint=hint
         ) from None
     if lists_answers(collection):
         answers = collection.answer_names(collection.mechanism.domain.size)  # type: ignore[union-attr]

@@ -232,6 +232,17 @@ def test_unknown_column_names_the_one_that_was_meant(
     assert why in randomize(f"user,{header}\na,yes\n", column=column, code=2)
 
 
+def test_answer_that_differs_by_an_invisible_character_shows_its_code_point(randomize: Callable[..., Any]) -> None:
+    message = randomize("user,answer\na,y\u00ades\n", code=1)
+    assert "has U+00AD SOFT HYPHEN where 'yes' has nothing" in message
+
+
+def test_file_with_another_separator_is_told_which_one(randomize: Callable[..., Any]) -> None:
+    message = randomize("user;answer\na;yes\n", code=2)
+    assert "--delimiter ';' would split it" in message
+    assert "Did you mean" not in message
+
+
 def test_answer_that_looks_like_one_shows_its_code_points(randomize: Callable[..., Any]) -> None:
     assert "U+0443 CYRILLIC SMALL LETTER U where 'yes'" in randomize("user,answer\na,уes\n", code=1)
 
