@@ -8,7 +8,6 @@ Only errors and warnings use it, never a decision about a charge or an answer.
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 from unicodedata import category, name, normalize
 
@@ -80,6 +79,8 @@ def difference(text: object, others: Iterable[object]) -> str:
 
 
 def _apart(text: str, other: str) -> str:
+    from difflib import SequenceMatcher  # slow to import, and needed by errors only
+
     if text.isascii() and other.isascii() and text.split() == other.split() and text.isprintable():
         return ""  # spaces are seen in the quotes of a message
     places = [

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unicodedata import normalize
 
+from ._lookalikes import is_shapeless
 from .errors import InvalidParameter
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ def canonical_text(text: str) -> str:
 def check_user(value: object) -> str:
     """Return the canonical form of a user's name if at least one character is left in it."""
     name = canonical_text(check_text("user", value))
-    if not name:
+    if not name or (not name.isascii() and all(is_shapeless(each) or each.isspace() for each in name)):
         raise InvalidParameter("user", "a string with at least one character that is not white space", shown(value))
     return name
 

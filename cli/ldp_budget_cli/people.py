@@ -104,7 +104,8 @@ class Footers:
     def why(self, cells: Sequence[str]) -> str:
         """Return the reason why a row is no person; empty if it may be one."""
         user = canonical_text(cells[self._place])
-        if len(cells) > 1 and [canonical_text(each) for each in cells] == self._columns:
+        again = len(cells) > 1 and user == self._columns[self._place]
+        if again and [canonical_text(each) for each in cells] == self._columns:
             return f"{NO_PERSON}: the header again, {user!r}"
         alone = len(cells) > 2 and not any(each.strip() for at, each in enumerate(cells) if at != self._place)
         if alone and self._seen and not self._spaced and len(user.split()) > 1:

@@ -56,7 +56,10 @@ def read_names(option: str, text: str) -> tuple[str, ...]:
         with open(text, encoding="utf-8-sig") as file:
             return tuple(_line(option, text, number, line) for number, line in enumerate(file, 1) if line.strip())
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
+        why = (
+            getattr(error, "strerror", None)
+            or "it is not text in UTF-8. Save it as a text file in UTF-8, one name a line"
+        )
         raise click.UsageError(f"--{option}: cannot read {text}: {why}.") from None
 
 

@@ -155,3 +155,14 @@ def test_user_name_of_white_space_alone_is_an_error(ledger: Accountant, empty: s
     [answer] = ledger.spend_batch([Spend(empty, COIN)], key="batch")
     assert isinstance(answer.error, InvalidParameter)
     assert ledger.stats()["users"] == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["\N{HANGUL FILLER}", "\N{BRAILLE PATTERN BLANK}", "\N{HALFWIDTH HANGUL FILLER} ", "\u034f"]
+)
+def test_user_name_without_a_visible_character_is_refused(name: str) -> None:
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=2"])
+        with pytest.raises(InvalidParameter, match="at least one character that is not white space"):
+            accountant.spend(name, COIN)
+        assert accountant.stats()["users"] == 0
