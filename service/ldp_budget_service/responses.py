@@ -36,6 +36,7 @@ MOST = Field(
     description=f"How many entries; `{NEXT_ENTRY}` says where more begin.",
 )
 REPLAYED = "Idempotency-Replayed"
+_ROWS_AT_ONCE = 1000
 
 
 def history_response(desk: AuthContext, user: str, first: int, most: int) -> Response:
@@ -53,12 +54,23 @@ def history_response(desk: AuthContext, user: str, first: int, most: int) -> Res
 
 
 def _bound_history(desk: AuthContext, user: str, first: int, most: int) -> Response:
-    try:
-        rows = desk.accountant.history(user)
-    except UserErased:
-        rows = []
-    part = list(islice(numbered_alone(filter(desk.sees, rows)), first - 1, first - 1 + most))
+    rows = numbered_alone(filter(desk.sees, _whole_history(desk, user)))
+    part = list(islice(rows, first - 1, first - 1 + most))
     return ok_with_position(None, part, {NEXT_ENTRY: str(first + most)} if len(part) == most else {})
+
+
+def _whole_history(desk: AuthContext, user: str) -> Iterator[Row]:
+    """Yield all rows of a user, of whom few are in memory; none of an erased user."""
+    first = 1
+    while True:
+        try:
+            rows = desk.accountant.history(user, first=first, most=_ROWS_AT_ONCE)
+        except UserErased:
+            return
+        yield from rows
+        if len(rows) < _ROWS_AT_ONCE:
+            return
+        first = rows[-1]["entry"] + 1
 
 
 class ReceiptAnswer(BaseModel):

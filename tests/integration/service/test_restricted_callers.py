@@ -23,7 +23,7 @@ from ldp_budget.accounting.invitations import Invitations
 from ldp_budget.accounting.receipts import receipt_of
 from ldp_budget.ledger.hash_chain import Name
 from ldp_budget.ledger.keyfile import Key
-from ldp_budget_service import Settings, create_app
+from ldp_budget_service import Settings, create_app, responses
 from ldp_budget_service.visibility import hidden, revealed
 
 KEYED = re.compile(r"\b[0-9a-f]{52}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b")
@@ -176,6 +176,25 @@ def test_bound_key_commits_a_reservation_by_its_hidden_receipt(places: tuple[Pla
     assert (ended.status_code, ended.json()["receipt"], ended.json()["limits"]) == (200, receipt, [])
     wrong = busy.client.post(f"/v1/reservations/{receipt}/void", headers=bearer)
     assert (wrong.status_code, wrong.json()["receipt"]) == (409, receipt)
+
+
+def test_parts_of_a_history_are_the_rows_of_the_whole(
+    places: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses, "_ROWS_AT_ONCE", 2)
+    _, busy = places
+    bearer = {"Authorization": f"Bearer {busy.secrets['both']}"}
+    for number in range(7):
+        busy.others()
+        made = busy.client.post("/v1/spends", json=charge(0), headers={**bearer, "Idempotency-Key": f"part {number}"})
+        assert made.status_code == 200
+    whole = busy.client.get("/v1/users/alice/history", headers=bearer).json()
+    assert [row["entry"] for row in whole] == list(range(1, len(whole) + 1))
+    parts, first = [], "1"
+    while first is not None:
+        part = busy.client.get("/v1/users/alice/history", params={"first": first, "most": 3}, headers=bearer)
+        parts, first = parts + part.json(), part.headers.get("Next-Entry")
+    assert parts == whole
 
 
 @given(
