@@ -406,6 +406,7 @@ class Store(Protocol):
     ) -> T:
         """Run work in a write transaction of some partitions, and return its result once that is durable.
 
+        If the work writes nothing, what it has read must be as durable before its result is returned.
         `work` receives the rows of each partition. All of it happens or, on an exception, nothing. `work` runs again
         if the engine asks for a retry. Raises `LedgerError` if the engine fails, with `unknown` if the engine cannot
         say whether it has committed. Raises `UnstorableError` if the work itself is the cause. A store may ignore

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -164,8 +165,9 @@ def accepted_in(ledger: Ledger) -> dict[int, Accepted]:
     for name, code in chain.from_iterable(_acknowledged(each.body) for each in stored):
         place: tuple[int, int] | None = name.partition, name.entry
         if name.generation != generation:
-            with ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
-                place = find(reading, name)
+            place = None
+            with suppress(LedgerError), ledger.reading(ledger.partition_of(place_of(ledger.key, name))) as reading:
+                place = find(reading, name)  # the check of its table reports a row that was changed
         if place is not None:
             of_partition = found.setdefault(place[0], {})
             of_partition[place[1]] = of_partition.get(place[1], frozenset()) | {code}

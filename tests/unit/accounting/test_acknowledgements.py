@@ -294,6 +294,19 @@ def test_acknowledged_problems_take_no_place_of_open_ones(
     assert not accountant.verify().ok
 
 
+def test_changed_position_of_an_acknowledged_entry_is_a_problem(
+    accountant: Accountant, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    unknown_writer(accountant, monkeypatch)
+    accountant.ledger.acknowledge(named(accountant), WHY)
+    accountant = moved(accountant, 1, clock)
+    ((key, row),) = store_of(accountant)._rows[0]._numbered["moved_entries"].items()
+    store_of(accountant)._rows[0]._numbered["moved_entries"][key] = row._replace(to_entry=row.to_entry + 1)
+    problems = accountant.verify().problems
+    assert any("moved_entries: the row" in problem for problem in problems)
+    assert any("which has made none" in problem for problem in problems)
+
+
 def test_rotated_ledger_keeps_its_acknowledgements(tmp_path: Path, clock: Clock, monkeypatch: Any) -> None:
     with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"], shares=SHARES)
