@@ -36,6 +36,7 @@ from pathlib import Path
 # CANNOT is raised where a program is beyond this checker.
 ALL, HUGE, MOST_ANSWERS, MOST_OUTCOMES, CANNOT = 2**64, 2**4096, 2**12, 2**16, NotImplementedError
 MOST_WORK = 2**23  # numbers in the tables of all steps for all answers
+MOST_PLACES = 2**12  # numbers of a report, and steps of a program
 
 
 def need(condition, reason, error=ValueError):
@@ -177,6 +178,7 @@ def check_form(program):
     need(all(isinstance(program[name], str) for name in TEXTS) and isinstance(program["languages"], dict), "no text")
     for words in program["languages"].values():
         need(words.keys() <= {"title", "question", "purpose", "answers"}, "a translation of what is not shown")
+        need(len(words.get("answers", program["answers"] or [])) == len(program["answers"] or []), "other answers")
     need(program["name"].isprintable() and program["mechanism"].isprintable(), "a name that no line can show")
     need(all(isinstance(name, str) and name for name in program["answers"] or []), "an answer that is no text")
     guarantee, report, steps = program["guarantee"], program["report"], program["steps"]
@@ -425,12 +427,14 @@ def shown(program, public, run):
                     "a number too large",
                 )
         found += row
+    need(len(found) <= MOST_PLACES, "too many numbers in a report", CANNOT)
     return found
 
 
 def runs_of(program, values, public):
     """The program with each of these values, and the numbers that its report shows."""
     steps, room, found = dict(program["steps"]), [MOST_WORK], []
+    need(len(steps) <= MOST_PLACES, "too many steps", CANNOT)
     need(0 < len(values) <= MOST_ANSWERS, "too many answers", CANNOT)
     varying = {name for name in steps if reach(name, steps) & values[0].keys()}
     for value in values:

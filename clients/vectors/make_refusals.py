@@ -282,6 +282,7 @@ def _keys() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"the memo {json.dumps(memo)} of a program that keeps something", with_steps(kept, memo=memo)
     yield "a name of two lines", with_steps(name="mood\nPROVED: all")
     yield "a title that is no text", with_steps(title=None)
+    yield "a translation of one answer", with_steps(languages={"de": {"answers": ["ja"]}})
     yield "a translation of its own", with_steps(languages={"de": {"epsilon": "0.1"}})
 
 

@@ -198,10 +198,11 @@ export function checkProgram({ input, tables, steps, memo, report, answers = nul
 export function checkForm(definition) {
   needs(isObject(definition) && Object.keys(definition).every((key) => KEYS.has(key)), "keys of its own");
   const { format = "ldp-budget client", version = 1, languages = {} } = definition;
+  const names = definition.answers ?? [];
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
-  needs(isObject(languages) && Object.entries(languages).every(([, said]) => isObject(said) && Object.keys(said).every((key) => WORDS.has(key))), "other translations");
+  needs(isObject(languages) && Object.entries(languages).every(([, said]) => isObject(said) && Object.keys(said).every((key) => WORDS.has(key)) && (said.answers ?? names).length === names.length), "other translations");
 }
 
 /**

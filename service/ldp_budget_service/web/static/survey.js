@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest 524110009c81bc356418ed116aed4ab61101a63a19001b6074bb447f5909ba31
+// made by clients/survey/build.mjs from 34 files with the digest 903a02381177a1fdad37122dd4c0cc0f3f53457ef6a796d6a35ec40be21463d6
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -767,10 +767,11 @@ function checkProgram({ input, tables, steps, memo, report, answers: answers2 = 
 function checkForm(definition) {
   needs(isObject(definition) && Object.keys(definition).every((key) => KEYS.has(key)), "keys of its own");
   const { format = "ldp-budget client", version = 1, languages = {} } = definition;
+  const names = definition.answers ?? [];
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
-  needs(isObject(languages) && Object.entries(languages).every(([, said3]) => isObject(said3) && Object.keys(said3).every((key) => WORDS.has(key))), "other translations");
+  needs(isObject(languages) && Object.entries(languages).every(([, said3]) => isObject(said3) && Object.keys(said3).every((key) => WORDS.has(key)) && (said3.answers ?? names).length === names.length), "other translations");
 }
 function checkGuarantee({ guarantee, memo }) {
   const figures2 = /* @__PURE__ */ new Set([...SAID, ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
