@@ -10,7 +10,7 @@ import { minify } from "terser";
 // Properties of our own that no page, no definition and not the other file knows, so that they may have short names.
 const OWN = [
   ..."after belowEach compare deviates distinct draws drawn isLess kept lift likely odds".split(" "),
-  ..."call compile define evaluate named names part run value values within words write".split(" "),
+  ..."call compile define evaluate named names part run value within words write".split(" "),
 ];
 const shorter = {
   module: true,

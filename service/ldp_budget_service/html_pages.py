@@ -17,13 +17,14 @@ other host, and no text as code (trusted types).
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -84,6 +85,11 @@ class StaticFile:
     def etag(self) -> str:
         """The ETag of the file: its digest."""
         return f'"{self.integrity}"'
+
+    @cached_property
+    def gzipped(self) -> bytes:
+        """The body compressed with gzip, the same bytes each time."""
+        return gzip.compress(self.body, mtime=0)
 
 
 def _read(path: Path) -> StaticFile:
@@ -152,10 +158,26 @@ def static_file(name: str, request: Request) -> Response:
     found = files().get(name)
     if found is None:
         raise ServiceError("not-found", "this file does not exist")
-    headers = {**HEADERS, **_REVALIDATED, "ETag": found.etag}
-    if request.headers.get("If-None-Match") == found.etag:
-        return Response(status_code=304, headers=headers)
-    return Response(found.body, media_type=found.media_type, headers=headers)
+    headers = {**HEADERS, **_REVALIDATED, "ETag": found.etag, "Vary": "Accept-Encoding"}
+    body = found.body
+    if _takes_gzip(request.headers.get("Accept-Encoding", "")):
+        # Another representation has an ETag of its own (RFC 9110, section 8.8.3.3).
+        headers |= {"Content-Encoding": "gzip", "ETag": f'{found.etag[:-1]}-gzip"'}
+        body = found.gzipped
+    if request.headers.get("If-None-Match") == headers["ETag"]:
+        return Response(
+            status_code=304, headers={name: headers[name] for name in headers if name != "Content-Encoding"}
+        )
+    return Response(body, media_type=found.media_type, headers=headers)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """True if a browser's `Accept-Encoding` names gzip with a weight above 0."""
+    for coding in accepted.split(","):
+        name, _, weight = coding.partition(";")
+        if name.strip().lower() in ("gzip", "x-gzip"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
 
 
 @router.get("/")

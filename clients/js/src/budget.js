@@ -5,7 +5,7 @@
  *     const budget = await DeviceBudget.open({ lifetime: "4", day: "1" });
  *     const report = await budget.randomize(client, "yes");
  *
- * The browser's IndexedDB stores everything, also the secret. If a user clears it, the next budget is `fresh`. A page
+ * The browser's IndexedDB stores everything, also the secret. Node.js has none, so `open` takes one as `indexedDB` there. If a user clears it, the next budget is `fresh`. A page
  * must say so, because that budget does not count what was sent before.
  */
 
@@ -29,6 +29,7 @@ const KEY = "device";
 /** The stores of the database; that of reports on their way is `outbox.js`'s. */
 const STORES = [STORE, "outbox"];
 const VERSION = 2;
+const REMEDY = "In a browser, use it in a page or a worker. In Node.js, pass a store that keeps its data: { indexedDB }.";
 
 /** A charge that does not fit, of which nothing was drawn. */
 export class OverBudget extends Error {
@@ -52,6 +53,7 @@ export class DeviceBudget {
    * @param {{ name?: string, now?: () => Date, indexedDB?: IDBFactory }} [options]
    */
   static async open(limits, { name = "ldp-budget", now = () => new Date(), indexedDB = globalThis.indexedDB } = {}) {
+    if (!indexedDB) throw new TypeError(`DeviceBudget needs IndexedDB, and there is none here. ${REMEDY}`);
     const given = { lifetime: unitsOf(limits.lifetime, false), day: limits.day === undefined ? null : unitsOf(limits.day, false) };
     const budget = new DeviceBudget(await opened(indexedDB, name), now);
     budget.fresh = await budget.update((stored) => {

@@ -49,6 +49,29 @@ def test_package_passes_strict_type_checks(package: Path) -> None:
     npm(package, "run", "check")
 
 
+def test_types_in_the_tree_are_those_of_the_sources(package: Path) -> None:
+    """Record them again: `npm install && npm run types` in `clients/js`."""
+    kept = {path.name: path.read_text(encoding="utf-8") for path in (PACKAGE / "types").glob("*.d.ts")}
+    shutil.rmtree(package / "types")
+    npm(package, "run", "types")
+    made = {path.name: path.read_text(encoding="utf-8") for path in (package / "types").glob("*.d.ts")}
+    assert kept == made
+
+
+def test_device_budget_without_indexed_db_says_what_it_needs(package: Path) -> None:
+    code = """
+    import { DeviceBudget } from "./src/budget.js";
+    await DeviceBudget.open({ lifetime: "4" }).catch((error) => console.log(error.name, error.message));
+    """
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", code], cwd=package, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == (
+        "TypeError DeviceBudget needs IndexedDB, and there is none here. In a browser, use it in a page or a worker. In "
+        "Node.js, pass a store that keeps its data: { indexedDB }.\n"
+    )
+
+
 def test_package_build_is_small_and_prints_its_digest(built: dict[str, dict[str, Any]]) -> None:
     sizes = {file: each["compressed"] for file, each in built.items()}
     most = {f"dist/{name}.js": size for name, size in MOST_BYTES.items()}

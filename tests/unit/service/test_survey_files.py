@@ -128,6 +128,24 @@ def test_page_loads_only_local_files_with_integrity(client: TestClient, path: st
     assert not re.search(r"<style|\sstyle=|\son[a-z]+=", answer.text)
 
 
+@pytest.mark.parametrize("accepted", ["gzip", "br;q=1, gzip;q=0.8", "identity", "gzip;q=0", ""])
+def test_file_is_compressed_for_browsers_that_take_gzip(client: TestClient, accepted: str) -> None:
+    plain = client.get("/static/survey.js", headers={"Accept-Encoding": "identity"})
+    answer = client.get("/static/survey.js", headers={"Accept-Encoding": accepted})
+    is_gzipped = accepted.startswith(("gzip", "br")) and not accepted.endswith("q=0")
+    assert answer.content == plain.content
+    assert (answer.headers.get("Content-Encoding") == "gzip") == is_gzipped
+    assert answer.headers["Vary"] == "Accept-Encoding"
+    assert (answer.headers["ETag"] == plain.headers["ETag"]) != is_gzipped
+    if is_gzipped:
+        assert int(answer.headers["Content-Length"]) < len(plain.content) / 2
+    again = client.get(
+        "/static/survey.js", headers={"Accept-Encoding": accepted, "If-None-Match": answer.headers["ETag"]}
+    )
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["ETag"] == answer.headers["ETag"]
+
+
 def test_page_files_name_no_other_host(client: TestClient) -> None:
     page = client.get("/s/commute").text
     for text in (page, *(path.read_text() for path in (PAGES / "static").glob("survey*"))):

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest 903a02381177a1fdad37122dd4c0cc0f3f53457ef6a796d6a35ec40be21463d6
+// made by clients/survey/build.mjs from 34 files with the digest 85eb6e22af2f2268452c18f5d5417af2b43da5d690b634e1f9d80d8b55430670
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -2413,6 +2413,7 @@ var STORE = "budget";
 var KEY = "device";
 var STORES = [STORE, "outbox"];
 var VERSION2 = 2;
+var REMEDY = "In a browser, use it in a page or a worker. In Node.js, pass a store that keeps its data: { indexedDB }.";
 var OverBudget = class extends Error {
   /**
    * @param {number} asked units
@@ -2433,6 +2434,7 @@ var DeviceBudget = class _DeviceBudget {
    * @param {{ name?: string, now?: () => Date, indexedDB?: IDBFactory }} [options]
    */
   static async open(limits, { name = "ldp-budget", now: now2 = () => /* @__PURE__ */ new Date(), indexedDB = globalThis.indexedDB } = {}) {
+    if (!indexedDB) throw new TypeError(`DeviceBudget needs IndexedDB, and there is none here. ${REMEDY}`);
     const given = { lifetime: unitsOf(limits.lifetime, false), day: limits.day === void 0 ? null : unitsOf(limits.day, false) };
     const budget = new _DeviceBudget(await opened(indexedDB, name), now2);
     budget.fresh = await budget.update((stored) => {
@@ -3034,7 +3036,7 @@ var survey_de_default = {
   "nav.pages": "Seiten",
   "nav.mine": "Mein Budget",
   "page.loading": "Einen Moment …",
-  "page.late": "Wenn hier nichts weiter erscheint, ist das Programm dieser Seite nicht angekommen, oder es wurde unterwegs verändert und Ihr Browser hat es nicht ausgeführt. Es wurde nichts gesendet und nichts angerechnet.",
+  "page.late": "Laden Sie diese Seite neu, wenn hier nichts weiter erscheint. Wenn das nicht hilft, ist das Programm dieser Seite nicht angekommen, oder es wurde unterwegs verändert und Ihr Browser hat es nicht ausgeführt. Es wurde nichts gesendet und nichts angerechnet.",
   "noscript.title": "Diese Seite braucht JavaScript",
   "noscript.text": "Ihr Gerät verändert Ihre Antwort zufällig, damit die Antwort selbst das Gerät nie verlässt. Dafür braucht es JavaScript, und Ihr Browser führt es nicht aus. Schalten Sie JavaScript ein, oder öffnen Sie den Link in einem anderen Browser. Es wurde nichts gesendet und nichts angerechnet.",
   "footer.text": "Diese Seite lädt nichts von anderen Servern, setzt keine Cookies und speichert auf Ihrem Gerät nur das Nötige.",
@@ -3219,7 +3221,7 @@ var survey_en_default = {
   "nav.pages": "Pages",
   "nav.mine": "My budget",
   "page.loading": "One moment …",
-  "page.late": "If nothing else appears here, this page’s program did not arrive, or it was changed on the way and your browser did not run it. Nothing was sent, and nothing was charged.",
+  "page.late": "Reload this page if nothing else appears here. If that does not help, this page’s program did not arrive, or it was changed on the way and your browser did not run it. Nothing was sent, and nothing was charged.",
   "noscript.title": "This page needs JavaScript",
   "noscript.text": "Your device randomizes your answer, so the answer itself never leaves the device. That takes JavaScript, and your browser does not run it. Turn JavaScript on, or open the link in another browser. Nothing was sent, and nothing was charged.",
   "footer.text": "This page loads nothing from other hosts, sets no cookies, and stores only what it needs on your device.",
@@ -3404,7 +3406,7 @@ var survey_ko_default = {
   "nav.pages": "페이지",
   "nav.mine": "내 예산",
   "page.loading": "잠시만 기다려 주세요 …",
-  "page.late": "여기에 다른 내용이 나타나지 않으면 이 페이지의 프로그램이 도착하지 않았거나, 도중에 변경되어 브라우저가 실행하지 않은 것입니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
+  "page.late": "여기에 다른 내용이 나타나지 않으면 이 페이지를 새로 고치십시오. 그래도 나타나지 않으면 이 페이지의 프로그램이 도착하지 않았거나, 도중에 변경되어 브라우저가 실행하지 않은 것입니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "noscript.title": "이 페이지에는 JavaScript가 필요합니다",
   "noscript.text": "답변은 이 기기에서 무작위로 바뀌므로 원래 답변은 기기 밖으로 나가지 않습니다. 여기에는 JavaScript가 필요한데, 지금 브라우저에서는 실행되지 않습니다. JavaScript를 켜거나 다른 브라우저에서 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
   "footer.text": "이 페이지는 다른 서버에서 아무것도 불러오지 않고 쿠키를 남기지 않으며, 꼭 필요한 것만 이 기기에 저장합니다.",

@@ -1,0 +1,38 @@
+/**
+ * A double in a program.
+ * @param {any} text
+ */
+export function finite(text: any): number;
+/**
+ * Refuses a program that the specification does not define: its input, tables, steps, memo and report.
+ * @param {any} definition
+ * @returns {Map<string, Kind>} the kinds of its names
+ * @throws {TypeError | RangeError}
+ */
+export function checkProgram({ input, tables, steps, memo, report, answers }: any): Map<string, Kind>;
+/**
+ * Refuses a definition with other keys, or with texts of other types, than the specification names. Texts may be left out.
+ * `checkProgram` looks at the program.
+ * @param {any} definition
+ * @throws {TypeError | RangeError}
+ */
+export function checkForm(definition: any): void;
+/**
+ * Refuses a guarantee with other figures than the specification names: those of repeated draws are of programs with a memo.
+ * @param {any} definition
+ * @throws {TypeError}
+ */
+export function checkGuarantee({ guarantee, memo }: any): void;
+/** Each operator: the kinds of its arguments, and of its result. `each` is a number, or a vector place by place. */
+export const FORMS: Map<string, {
+    takes: string[];
+    gives: string;
+}>;
+/** What reads the stream. */
+export const DRAWS: Set<string>;
+/** What reads the secret. */
+export const MEMOS: Set<string>;
+/**
+ * `rows` are a table of vectors of one length; nothing can be made of `mixed` tables
+ */
+export type Kind = "number" | "vector" | "rows" | "mixed";
