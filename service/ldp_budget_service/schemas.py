@@ -13,9 +13,12 @@ from fastapi import Header
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
+from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.accounting.charge_request import charge_of, check_key
 from ldp_budget.accounting.policies import DEFAULT
+
+from .error_codes import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +59,21 @@ class MechanismAsked(BaseModel):
     def chosen(self) -> Mechanism:
         """Return the mechanism. Raises `InvalidParameter` and `UnknownName`."""
         text = json.dumps([self.name, self.model_extra], sort_keys=True)
-        return _MADE.get(text) or _made(text)
+        return _MADE.get(text) or _made(self.check_size(text))
+
+    def check_size(self, text: str | None = None) -> str:
+        """Return the JSON of name and options. Raises `too-large`: a table of 300 answers takes seconds to check."""
+        text = text or json.dumps([self.name, self.model_extra], sort_keys=True)
+        if len(text) > MOST_OPTION_BYTES:
+            why = f"the options of a mechanism must have at most {MOST_OPTION_BYTES} bytes over HTTP: got {len(text)}"
+            raise ServiceError(
+                "too-large", f"{why}. Add a collection on the machine of the ledger, and charge by its name."
+            )
+        return text
+
+    def is_that_of(self, mechanism: Mechanism) -> bool:
+        """True if these are the name and the declared options of a mechanism, so that none need be made."""
+        return self.name == mechanism.name and canonical_json(self.model_extra) == canonical_json(mechanism.declared)
 
     def at_hand(self) -> bool:
         """True if the mechanism is cached. Constructing one may take long."""
@@ -82,6 +99,8 @@ class MechanismAsked(BaseModel):
 
 
 _MECHANISM_EXPECTED = 'JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}'
+MOST_OPTION_BYTES = 1 << 16
+"""Maximum size of a mechanism's options as JSON. A mechanism is made in the process of the service."""
 _MOST_MADE = 1024
 _MADE: dict[str, Mechanism] = {}
 """Mechanisms by the request for them. They are immutable."""
@@ -126,7 +145,7 @@ class ChargeAsked(Asked):
         """Return the mechanism or collection to charge. Raises as the library does."""
         asked: Mechanism | Collection
         if self.mechanism is not None and self.collection is not None:
-            asked = _of_collection(desk, self.mechanism.chosen(), self.collection)
+            asked = _of_collection(desk, self.mechanism, self.collection)
         else:
             asked = charged(desk, self.mechanism, self.collection)
         _check_cost(asked, self.at_least)
@@ -157,7 +176,7 @@ def mechanism_asked(desk: AuthContext, mechanism: MechanismAsked | None, collect
     return {"name": found.name, "options": dict(found.declared)}
 
 
-def _of_collection(desk: AuthContext, mechanism: Mechanism, name: str) -> Collection:
+def _of_collection(desk: AuthContext, asked: MechanismAsked, name: str) -> Collection:
     """Return a collection whose mechanism the caller knows: the ledger's collection of that name, if it exists.
 
     As in the library, a caller may charge for a collection that this ledger does not store. A key that is bound to
@@ -168,7 +187,10 @@ def _of_collection(desk: AuthContext, mechanism: Mechanism, name: str) -> Collec
     except UnknownName:
         if desk.key.collections is not None:
             raise
-        return Collection(name, mechanism)
+        return Collection(name, asked.chosen())
+    if asked.is_that_of(stored.mechanism):
+        return stored
+    mechanism = asked.chosen()
     if stored.mechanism.fingerprint != mechanism.fingerprint:
         raise InvalidParameter("mechanism", f"the one of collection {name}, {stored.mechanism!r}", repr(mechanism))
     return stored

@@ -168,6 +168,7 @@ def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
     desk.check_collection(asked.name)
     about = About(asked.title, asked.question, asked.purpose, asked.contact, asked.languages)
     categories = None if asked.categories is None else tuple(asked.categories)
+    asked.mechanism.check_size()
     kind, options = asked.mechanism.kind(), asked.mechanism.options
     try:
         known = desk.accountant.collection(asked.name)

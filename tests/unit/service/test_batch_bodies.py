@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
 
-from ldp_budget import Accountant
+from ldp_budget import Accountant, Collection, mechanism
 from ldp_budget.accounting.api_keys import ApiKeys
 from ldp_budget.api.schemas import MOST_LINES
-from ldp_budget_service import create_app, json_bodies, request_limits
+from ldp_budget_service import create_app, json_bodies, request_limits, schemas
 from ldp_budget_service.routes import spends
 
 LINE = json.dumps({"user": "alice", "mechanism": {"name": "rr", "epsilon": "0.1"}}).encode()
@@ -97,3 +97,34 @@ def test_large_body_is_parsed_outside_of_the_event_loop(
     assert client.post("/v1/balances", content=body, headers={"Content-Type": "application/json"}).status_code == 200
     assert threads
     assert all("worker" in name.lower() for name in threads), threads
+
+
+# -- mechanisms ------------------------------------------------------------------------------------------------------
+
+
+def table(answers: int) -> dict[str, Any]:
+    return {
+        "name": "matrix-substitution",
+        "matrix": [
+            [0.9 if row == column else 0.1 / (answers - 1) for column in range(answers)] for row in range(answers)
+        ],
+    }
+
+
+@pytest.mark.parametrize("path", ["/v1/spends", "/v1/reservations", "/v1/collections"])
+def test_mechanism_that_takes_long_to_make_is_refused(client: TestClient, path: str) -> None:
+    """A table of 300 answers took seconds in the process of the service, with the scope `spend`."""
+    named = {"name": "large"} if path.endswith("collections") else {"user": "alice"}
+    answer = client.post(path, json={**named, "mechanism": table(80)}, headers={"Idempotency-Key": "large"})
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
+
+
+@pytest.mark.slow
+def test_stored_collection_is_charged_by_its_own_large_mechanism(client: TestClient) -> None:
+    """The client of the package sends the mechanism with the name of the collection."""
+    accountant: Accountant = client.app.state.accountant  # type: ignore[attr-defined]
+    accountant.add_collection(Collection("wide", mechanism("matrix-substitution")(matrix=table(70)["matrix"])))
+    declared = accountant.collection("wide").mechanism.declared
+    body = {"user": "alice", "collection": "wide", "mechanism": {"name": "matrix-substitution", **declared}}
+    assert len(json.dumps(body)) > schemas.MOST_OPTION_BYTES
+    assert client.post("/v1/spends", json=body, headers={"Idempotency-Key": "wide"}).status_code == 200
