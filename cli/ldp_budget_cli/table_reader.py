@@ -191,6 +191,7 @@ _UNCLOSED = "unexpected end of data"
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[,;\t]*', re.IGNORECASE)
 """A first line in which a spreadsheet program names the separator."""
 _LONGEST_CELL = 1 << 20
+_LINES = ("line {} is a further header", "lines {} are further headers")
 
 
 class CsvTable(Table):
@@ -260,14 +261,11 @@ class CsvTable(Table):
         width = len(self.columns)
         first = [] if self._layout.header or self._first is None else [self._first]
         numbered = enumerate(chain(first, self._each), 1)
-        begun = list(islice(numbered, 2))
+        begun = list(islice(numbered, 2 if self._layout.header else 3))
         more = next((at for at, (_, (_, cells)) in enumerate(begun) if _is_import_ids(cells)), None)
         if more is not None:
             some = " and ".join(str(line) for _, (line, _) in begun[: more + 1])
-            click.echo(
-                f"Note: {self._path}: {'lines' if more else 'line'} {some} are further headers (Qualtrics), and no people",
-                err=True,
-            )
+            click.echo(f"Note: {self._path}: {_LINES[more > 0].format(some)} (Qualtrics), and no people", err=True)
             begun = begun[more + 1 :]
         for number, (line, cells) in chain(begun, numbered):
             problem = "" if len(cells) == width else self._widths(len(cells))

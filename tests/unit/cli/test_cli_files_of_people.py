@@ -195,6 +195,9 @@ def test_qualtrics_headers_are_not_charged(spend_many: Callable[..., Any], rando
     assert "spent: 2" in said
     assert "lines 2 and 3 are further headers (Qualtrics)" in said
     assert "2 reports written" in randomize(f"{head}R_3,yes\nR_4,no\n", name="word")
+    said = spend_many(f"{head}R_1,yes\n", "--no-header", "--user-column", "1", "--key", "another")
+    assert "spent: 1" in said
+    assert "lines 1 and 2 and 3 are further headers (Qualtrics)" in said
 
 
 @pytest.mark.slow
