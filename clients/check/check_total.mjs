@@ -12,6 +12,7 @@ const TWO_PI = 62831853071795864769252867665590057683943387987502116419498891846
 const MOST_BYTES = 2 ** 20
 const MOST_CELLS = 2 ** 15
 const MOST_WORK = 2 ** 19
+const MOST_BITS = 2n ** 15n
 const KEYS = "bits,charges,delta,epsilon,format,grid,tail,version"
 const KINDS = {
   pure: ["bound"],
@@ -82,6 +83,18 @@ function number(text, high, low = [0n, 1n]) {
   const value = below ? fraction(BigInt(whole), BigInt(below)) : fraction(BigInt(whole + decimals), 10n ** BigInt(decimals.length))
   need(compare(low, value) <= 0 && compare(value, high) <= 0, `a number out of range: ${text.slice(0, 40)}`)
   return value
+}
+
+/** The sums of both columns of pairs of numbers, whose common denominator must not be too long. */
+function common(rows) {
+  let below = 1n
+  for (const [, divisor] of rows.flat()) {
+    if (below % divisor === 0n) continue
+    below *= divisor / greatestDivisor(below, divisor)
+    need(below >> MOST_BITS === 0n, "masses with too long a common denominator")
+  }
+  const sum = (side) => rows.reduce((total, row) => total + row[side][0] * (below / row[side][1]), 0n)
+  return [fraction(sum(0), below), fraction(sum(1), below)]
 }
 
 function whole(value, low, high) {
@@ -156,6 +169,13 @@ class Grid {
     this.bits = BigInt(whole(claim.bits, 64, 192))
     this.tail = floor(times(number(claim.tail, [1n, 1n]), [1n << this.bits, 1n]))
     this.work = 0
+    // How many outcomes and cells there are: known before anything is computed.
+    const pairs = claim.charges.filter((charge) => charge.kind === "finite-pair").map((charge) => charge.outcomes)
+    need(pairs.every((rows) => Array.isArray(rows)), "not a list of outcomes")
+    const bounds = claim.charges.filter((charge) => charge.kind === "laplace").map((charge) => number(charge.bound, [100n, 1n]))
+    const outcomes = BigInt(pairs.reduce((total, rows) => total + rows.length, 0))
+    const cells = plus([outcomes, 1n], over(times([2n, 1n], bounds.reduce(plus, [0n, 1n])), this.h))
+    need(compare(cells, [BigInt(MOST_CELLS), 1n]) <= 0, "a grid with too many cells")
     this.width = ONE - exp([-this.h[0], this.h[1]])[1]
   }
 
@@ -165,23 +185,20 @@ class Grid {
 
   /** The distribution of one report, and its largest finite loss. */
   report(charge) {
-    const bound = number(charge.bound ?? "0", [100n, 1n])
-    const tau = number(charge.tau ?? "1", [1n, 1n])
-    let slack = number(charge.slack ?? "0", [1n, 1n])
+    const given = (name, usual) => (Object.hasOwn(charge, name) ? charge[name] : usual)
+    const bound = number(given("bound", "0"), [100n, 1n])
+    const tau = number(given("tau", "1"), [1n, 1n])
+    let slack = number(given("slack", "0"), [1n, 1n])
     let cells
     if (charge.kind === "finite-pair") {
-      need(Array.isArray(charge.outcomes), "not a list of outcomes")
       const rows = charge.outcomes.map((row) => {
         need(Array.isArray(row) && row.length === 2, "an outcome that is not a pair")
         return row.map((mass) => number(mass, [1n, 1n]))
       })
-      for (const side of [0, 1]) {
-        const sum = rows.reduce((total, row) => plus(total, row[side]), [0n, 1n])
-        need(compare(sum, [1n, 1n]) === 0, "masses that do not sum to 1")
-      }
+      need(common(rows).every((sum) => compare(sum, [1n, 1n]) === 0), "masses that do not sum to 1")
       const scaled = (mass) => times(mass, [ONE, 1n])
       cells = rows.filter(([p, q]) => p[0] && q[0]).map(([p, q]) => [ceil(scaled(p)), floor(scaled(q))])
-      slack = rows.filter(([, q]) => !q[0]).reduce((total, [p]) => plus(total, p), [0n, 1n])
+      slack = minus([1n, 1n], common(rows.filter(([, q]) => q[0]))[0])
     } else if (charge.kind === "laplace") {
       cells = this.laplace(bound)
     } else {
@@ -325,7 +342,8 @@ export function check(bytes) {
   need(claim.format === "ldp-budget total" && whole(claim.version, 1, 1), "another format or version")
   need(Array.isArray(claim.charges) && 0 < claim.charges.length && claim.charges.length <= 256, "not a list of charges")
   for (const charge of claim.charges) {
-    need(charge !== null && typeof charge === "object" && Object.hasOwn(KINDS, charge.kind), "a charge of an unknown kind")
+    need(charge !== null && typeof charge === "object" && typeof charge.kind === "string", "not a charge")
+    need(Object.hasOwn(KINDS, charge.kind), "a charge of an unknown kind")
     const keys = ["count", "kind", ...KINDS[charge.kind]].sort()
     need(Object.keys(charge).sort().join() === keys.join(), "not the keys of a charge")
     whole(charge.count, 1, 10 ** 9)
@@ -341,7 +359,7 @@ function main(files) {
       const { epsilon, delta } = check(readFileSync(file))
       console.log(`PROVED: epsilon ${epsilon} at delta ${delta}: ${file}`)
     } catch (error) {
-      console.log(`REFUSED: ${error.message}: ${file}`)
+      console.log(`REFUSED: ${String(error.message).slice(0, 300).replace(/[^ -~]/g, "?")}: ${file}`)
       process.exitCode = 1
     }
   }

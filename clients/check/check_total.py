@@ -26,14 +26,15 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from fractions import Fraction
-from math import ceil, floor, isqrt
+from math import ceil, floor, isqrt, lcm
 from pathlib import Path
 
 W = 256
 ONE = 1 << W  # transcendental numbers are pairs of whole numbers of units 2^-W, one below and one above
 TWO_PI = 628318530717958647692528676655900576839433879875021164194988918461563281257241799  # 2 pi 10^80, rounded down
 ROOT = isqrt((TWO_PI << 2 * W) // 10**80), isqrt((TWO_PI + 1 << 2 * W) // 10**80) + 1  # around sqrt(2 pi)
-MOST_BYTES, MOST_CELLS, MOST_WORK = 2**20, 2**15, 2**19
+MOST_BYTES, MOST_CELLS, MOST_WORK, MOST_BITS = 2**20, 2**15, 2**19, 2**15
+NUMBER = r"(0|[1-9][0-9]{0,4299})(\.[0-9]{1,4300}|/[1-9][0-9]{0,4299})?"
 KEYS = ["bits", "charges", "delta", "epsilon", "format", "grid", "tail", "version"]
 KINDS = {"pure": ["bound"], "symmetric-pair": ["bound", "tau"], "approximate": ["bound", "slack"]}
 KINDS |= {"laplace": ["bound"], "gaussian": ["mu"], "finite-pair": ["outcomes"]}
@@ -46,9 +47,18 @@ def need(condition, reason):
 
 def number(text, most, least=0):
     """The exact value of a text such as 0.05 or 3/7: no sign, no exponent, no space, no needless zero in front."""
-    need(isinstance(text, str) and re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+|/[1-9][0-9]*)?", text), "not a number")
+    need(isinstance(text, str) and re.fullmatch(NUMBER, text), "not a number, or too long")
     need(least <= Fraction(text) <= most, f"a number out of range: {text[:40]}")
     return Fraction(text)
+
+
+def common(rows):
+    """The sums of both columns of pairs of numbers, whose common denominator must not be too long."""
+    below = 1
+    for x in (x for row in rows for x in row):
+        below = lcm(below, x.denominator)
+        need(below >> MOST_BITS == 0, "masses with too long a common denominator")
+    return [Fraction(sum(int(x * below) for x in side), below) for side in zip(*rows, strict=True)]
 
 
 def whole(value, least, most):
@@ -111,6 +121,10 @@ class Grid:
     def __init__(self, claim):
         self.h, self.bits = number(claim["grid"], 100, Fraction(1, 10**9)), whole(claim["bits"], 64, 192)
         self.tail, self.work = floor(number(claim["tail"], 1) * 2**self.bits), 0
+        finite = [len(each["outcomes"]) for each in claim["charges"] if each["kind"] == "finite-pair"]
+        bounds = [number(each["bound"], 100) for each in claim["charges"] if each["kind"] == "laplace"]
+        cells = sum(finite) + 2 * sum(bounds) / self.h  # known before anything is computed
+        need(cells <= MOST_CELLS, "a grid with too many cells")
 
     def report(self, charge):
         """The distribution of one report, and its largest finite loss."""
@@ -118,8 +132,9 @@ class Grid:
         slack, (low, high) = number(charge.get("slack", "0"), 1), exp(-bound)
         if charge["kind"] == "finite-pair":
             rows = [(number(p, 1), number(q, 1)) for p, q in map(list.copy, charge["outcomes"])]  # lists only
-            need([sum(side) for side in zip(*rows, strict=True)] == [1, 1], "masses that do not sum to 1")
-            cells, slack = [(p * ONE, q * ONE) for p, q in rows if p and q], sum(p for p, q in rows if not q)
+            need(common(rows) == [1, 1], "masses that do not sum to 1")
+            cells = [(p * ONE, q * ONE) for p, q in rows if p and q]
+            slack = 1 - common([row for row in rows if row[1]])[0]
         elif charge["kind"] == "laplace":
             cells = self.laplace(bound)
         else:  # the loss is bound or -bound with probability tau, and else 0

@@ -82,6 +82,35 @@ def stronger(claim: dict[str, Any], mixed: dict[str, Any]) -> Iterator[tuple[str
     yield "a large tail", changed(claim, tail="0.01")
 
 
+def unlikely_charges() -> dict[str, list[Any]]:
+    """Charges that a lenient reader takes for harmless ones, or that need more work than a checker does."""
+    pure, rows = {"kind": "pure", "count": 1}, {"kind": "finite-pair", "count": 1}
+    primes = [each for each in range(3, 40_000, 2) if all(each % k for k in range(3, 200, 2) if k < each)]
+    return {
+        "a bound that is null": [{**pure, "bound": None}],
+        "a bound that is false": [{**pure, "bound": False}],
+        "a bound that is a list": [{**pure, "bound": ["0"]}],
+        "a mu that is null": [{"kind": "gaussian", "count": 1, "mu": None}],
+        "a tau that is null": [{"kind": "symmetric-pair", "count": 1, "bound": "1", "tau": None}],
+        "a slack that is null": [{"kind": "approximate", "count": 1, "bound": "1", "slack": None}],
+        "a list with the kind of its keys": [{"kind": ["pure"], "count": 1, "bound": "0"}],
+        "a kind that is null": [{"kind": None, "count": 1, "bound": "0"}],
+        "a kind of every object": [{"kind": "constructor", "count": 1}],
+        "a key of every object": [{**pure, "bound": "0", "__proto__": "0"}],
+        "a charge that is null": [None],
+        "a charge that is a list": [["pure"]],
+        "outcomes that are null": [{**rows, "outcomes": None}],
+        "outcomes that are an object": [{**rows, "outcomes": {"0": ["1", "1"]}}],
+        "an outcome of three numbers": [{**rows, "outcomes": [["1", "1", "1"]]}],
+        "an outcome that is null": [{**rows, "outcomes": [["1", "1"], None]}],
+        "a mass that is null": [{**rows, "outcomes": [["1", "1"], ["0", None]]}],
+        "too many outcomes": [{**rows, "outcomes": [["0", "0"]] * 2**15 + [["1", "1"]]}],
+        "too many cells": [{"kind": "laplace", "count": 1, "bound": bound} for bound in ("100", "99")] * 42,
+        "too long a common denominator": [{**rows, "outcomes": [[f"1/{each}"] * 2 for each in primes]}],
+        "a number of 4,301 digits": [{**pure, "bound": f"0.{'0' * 4301}"}],
+    }
+
+
 def malformed(claim: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
     """Files that are no certificate, although some parsers would take them for one."""
     text = written(claim).decode()
@@ -134,6 +163,7 @@ def malformed(claim: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
     yield "masses below 1", changed(claim, charges=[{**rows, "outcomes": [["1/2", "1/2"]]}])
     yield "outcomes that are texts", changed(claim, charges=[{**rows, "outcomes": ["11"]}])
     yield "no outcomes", changed(claim, charges=[{**rows, "outcomes": []}])
+    yield from ((name, changed(claim, charges=rows)) for name, rows in unlikely_charges().items())
     yield "a list", f"[{text.strip()}]\n".encode()
     yield "no JSON", b"PROVED\n"
     yield "an empty file", b""
