@@ -450,6 +450,14 @@ const BITS = 256n, UNIT = 1n << BITS;
 const ROOT_TWO_PI = (25066282746310005024157652848110452530069867406099n * UNIT) / 10n ** 49n;
 const most = (a, b) => (a > b ? a : b);
 const bitLength = (x) => BigInt(x.toString(2).length);
+const squareRoot = (x) => {
+  let root = 1n << (bitLength(x) / 2n + 1n);
+  for (;;) {
+    const next = (root + x / root) >> 1n;
+    if (next >= root) return root;
+    root = next;
+  }
+};
 // Twice artanh(power) for power <= 1/3.
 const artanh = (first) => {
   let power = first, total = first, k = 1n;
@@ -502,9 +510,10 @@ const leastLosses = ({ kind, p, q, one }) => {
     epsilon = logs.reduce(most, epsilon);
     rho = most(rho, masses.reduce((sum, mass, i) => sum + ((mass * logs[i]) >> BITS), 0n));
     let powers = masses;
-    for (let order = 2n; order <= 16n; order++) {
-      powers = powers.map((power, i) => (power * ratios[i]) >> BITS);
-      rho = most(rho, logarithm(most(UNIT, powers.reduce((sum, each) => sum + each, alike))) / (order * (order - 1n)));
+    const roots = ratios.map((ratio) => squareRoot(squareRoot(ratio << BITS) << BITS));
+    for (let quarters = 1n; quarters <= 64n; quarters++) { // of the order, above 1
+      powers = powers.map((power, i) => (power * roots[i]) >> BITS);
+      rho = most(rho, (16n * logarithm(most(UNIT, powers.reduce((sum, each) => sum + each, alike)))) / (quarters * (quarters + 4n)));
     }
     for (const [a, b] of pair) if (a > b) mu = most(mu, signedQuantile((a << BITS) / square) - signedQuantile((b << BITS) / square));
   }

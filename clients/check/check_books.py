@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256, sha512
 from itertools import pairwise
-from math import ceil
+from math import ceil, isqrt
 from pathlib import Path
 
 ONE, STEPS, TILE, MOST, DEEPEST = 2**64, 16, 256, 2**53 - 1, 64
@@ -559,7 +559,7 @@ def signed_quantile(x):
 def least_losses(law):
     """Lower bounds of the loss of a program, in units of the three measures: rho and mu may be a little larger.
 
-    None if an answer can be excluded. Rho bounds the divergence of each order, and these are all whole orders up to 16.
+    None if an answer can be excluded. Rho bounds the divergence of each order; these are the quarters from 1 to 17.
     """
     p, q, one = law.p, law.q, Fraction(1)
     if law.kind == "bits":  # the bits of the two answers; all others are alike
@@ -580,9 +580,10 @@ def least_losses(law):
         epsilon = max(epsilon, *logs)
         rho = max(rho, sum(mass * each >> BITS for mass, each in zip(masses, logs, strict=True)))
         powers, alike = masses, (rest.numerator << BITS) // rest.denominator
-        for order in range(2, 17):
-            powers = [power * ratio >> BITS for power, ratio in zip(powers, ratios, strict=True)]
-            rho = max(rho, logarithm(max(UNIT, sum(powers) + alike)) // (order * (order - 1)))
+        roots = [isqrt(isqrt(ratio << BITS) << BITS) for ratio in ratios]
+        for quarters in range(1, 65):  # of the order, above 1
+            powers = [power * root >> BITS for power, root in zip(powers, roots, strict=True)]
+            rho = max(rho, 16 * logarithm(max(UNIT, sum(powers) + alike)) // (quarters * (quarters + 4)))
         test = [
             ((p.numerator << BITS) // p.denominator, (q.numerator << BITS) // q.denominator) for p, q in pair if p > q
         ]

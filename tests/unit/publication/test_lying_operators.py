@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -224,3 +226,192 @@ def test_dropped_respondent_who_never_looks_is_not_refused(survey: PublishedSurv
     mark = _marks(survey, OTHER).report
     operator.records = [record for record in operator.records if record[:16] != mark] + [os.urandom(16) + b"\1"]
     assert _refusal(survey, operator.sign()) is None
+
+
+# -- limits, measures, accounts and times ------------------------------------------------------------------------------
+
+
+def _checked(survey: PublishedSurvey, site: Path, receipt: dict[str, Any], proof: bytes | None = None) -> str | None:
+    """Return why the check of a receipt refuses a folder; None if it accepts."""
+    place = site.parent / "receipt.json"
+    place.write_text(json.dumps(receipt))
+    (site.parent / "proof.json").write_bytes(survey.proof(VICTIM) if proof is None else proof)
+    try:
+        CHECKER.check(site, [survey.key.verifier_key], [place], site.parent / "proof.json")
+    except CHECKER.Refused as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("measure", ["delta", "Epsilon", "", None, 0, ["epsilon"], "constructor"])
+def test_unknown_measure_is_refused(survey: PublishedSurvey, operator: Operator, measure: Any) -> None:
+    refusal = _refusal(survey, operator.sign(measure=measure))
+    assert refusal == "a statement counts in an unknown measure"
+
+
+@pytest.mark.parametrize("measure", ["rho", "mu_squared"])
+def test_other_measure_than_promised_is_refused(survey: PublishedSurvey, operator: Operator, measure: str) -> None:
+    refusal = _refusal(survey, operator.sign(measure=measure, limit=10**13, maximum=10**13))
+    assert refusal is not None
+    assert refusal.startswith("the limit is not the one that your receipt promised: ")
+    assert refusal.endswith("promised ε = 4")
+
+
+@pytest.mark.parametrize("limit", [8_000_000_000, 9_000_000_000_000_000, 3_999_999_984])
+def test_other_limit_than_promised_is_refused(survey: PublishedSurvey, operator: Operator, limit: int) -> None:
+    refusal = _refusal(survey, operator.sign(limit=limit, maximum=limit))
+    assert refusal is not None
+    assert refusal.startswith("the limit is not the one that your receipt promised: ")
+
+
+@pytest.mark.parametrize("accounts", [1, 39])
+def test_fewer_accounts_than_the_charges_need_are_refused(
+    survey: PublishedSurvey, operator: Operator, accounts: int
+) -> None:
+    refusal = _refusal(survey, operator.sign(accounts=accounts))
+    assert refusal == "so few accounts cannot hold so many charges below the maximum"
+
+
+def test_maximum_that_is_no_sixteenth_of_the_limit_is_refused(survey: PublishedSurvey, operator: Operator) -> None:
+    refusal = _refusal(survey, operator.sign(maximum=operator.statement["maximum"] + 1))
+    assert refusal == "the maximum is not a number of sixteenths of the limit"
+
+
+def test_empty_statement_is_refused(survey: PublishedSurvey, operator: Operator) -> None:
+    empty = {"accounts": 0, "charges": 0, "reports": 0, "maximum": 0, "estimate": None}
+    assert _refusal(survey, operator.sign(**empty)) == "a number is out of range"
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-02-30T00:00:00Z", "2026-11-01 00:00:00Z", "2026-11-01T00:00:00Z\nlog  fine", "", None, 0]
+)
+def test_malformed_time_is_refused(survey: PublishedSurvey, operator: Operator, time: Any) -> None:
+    with pytest.raises((CHECKER.Refused, ValueError)):
+        CHECKER.check(operator.sign(time=time), [survey.key.verifier_key])
+
+
+def test_statement_dated_after_its_witness_is_refused(survey: PublishedSurvey, operator: Operator) -> None:
+    witness = Witness()
+    witness.cosign(operator.sign(time="2099-01-01T00:00:00Z"))
+    with pytest.raises(CHECKER.Refused, match="dated after a witness signed it"):
+        CHECKER.check(operator.site, [survey.key.verifier_key, witness.verifier_key])
+
+
+def test_time_of_a_witness_is_shown(survey: PublishedSurvey, operator: Operator) -> None:
+    witness = Witness()
+    witness.cosign(operator.sign())
+    lines = CHECKER.check(operator.site, [survey.key.verifier_key, witness.verifier_key])
+    assert any(
+        re.fullmatch(r"witness   witness\.example\.net signed it at 20\d\d-\d\d-\d\dT.{8}Z", each) for each in lines
+    )
+
+
+def test_key_of_the_log_as_its_own_witness_is_refused(survey: PublishedSurvey) -> None:
+    key = survey.key
+    public = b"\4" + key._public[1:]
+    number = sha256(b"friend\n" + public).digest()[:4].hex()
+    with pytest.raises(CHECKER.Refused, match="two of the keys are the same"):
+        CHECKER.check(survey.site, [key.verifier_key, f"friend+{number}+{base64.b64encode(public).decode()}"])
+
+
+# -- receipts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "cost"),
+    [("epsilon", 999_999_999), ("rho", 0), ("rho", 200_000_000_000), ("mu_squared", 500_000_000_000)],
+)
+def test_cost_below_the_loss_of_the_program_is_refused(survey: PublishedSurvey, measure: str, cost: int) -> None:
+    receipt = _receipt(survey)
+    receipt["costs"][measure] = cost
+    refusal = _checked(survey, survey.site, receipt)
+    assert refusal is not None
+    assert refusal.startswith("your cost is below what the program loses: ")
+
+
+def test_receipt_of_another_ledger_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
+    other = PublishedSurvey(tmp_path, asked=4, users=4)
+    refusal = _checked(survey, survey.site, _receipt(other))
+    assert refusal == "a receipt was signed by another ledger"
+    own = _receipt(survey)
+    assert _checked(survey, survey.site, {**own, "promise": _receipt(other)["promise"]}) == refusal
+
+
+@pytest.mark.parametrize("change", [{"limit": 1}, {"measure": "rho"}, {"signature": "0" * 128}, {"more": 1}])
+def test_changed_promise_is_refused(survey: PublishedSurvey, change: dict[str, Any]) -> None:
+    receipt = _receipt(survey)
+    assert _checked(survey, survey.site, {**receipt, "promise": {**receipt["promise"], **change}}) is not None
+
+
+def test_receipt_without_a_promise_is_refused(survey: PublishedSurvey) -> None:
+    for promise in (None, "4", []):
+        refusal = _checked(survey, survey.site, {**_receipt(survey), "promise": promise})
+        assert refusal == "a receipt does not say which limit was promised"
+
+
+# -- several statements in one log -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (
+            {"limit": 2_000_000_000, "maximum": 2_000_000_000},
+            "limit is 2000000000 in statement 1, and 4000000000 later",
+        ),
+        ({"measure": "rho"}, "measure is rho in statement 1, and epsilon later"),
+        ({"client": "0" * 64}, "client is 0000"),
+        ({"collection": "wages\u202e\n"}, r"collection is wages\u{202e}\u{a} in statement 1, and commute later"),
+        ({"accounts": 81}, "accounts falls from 81 in statement 1 to 80"),
+        ({"charges": 61, "reports": 61}, "charges falls from 61 in statement 1 to 60"),
+        ({"maximum": 4_000_000_000}, "maximum falls from 4000000000 in statement 1 to"),
+        ({"receipt_keys": ["0" * 64]}, "receipt_keys of statement 1"),
+        ({"reports_root": "0" * 64}, "an earlier statement has other reports"),
+        ({"reports_root": None}, "an earlier statement has other reports"),
+        ({"reports": 30, "charges": 30}, "an earlier statement has other reports"),
+        ({"time": "2099-01-01T00:00:00Z"}, "dated before an earlier one"),
+    ],
+)
+def test_earlier_statement_that_contradicts_is_refused(
+    survey: PublishedSurvey, operator: Operator, change: dict[str, Any], what: str
+) -> None:
+    other = canonical_json({**survey.published.statement, **change}).encode()
+    refusal = _refusal(survey, operator.sign(before=(other,)))
+    assert refusal is not None
+    assert refusal.startswith("CONTRADICTION: ")
+    assert what in refusal
+
+
+def test_earlier_statement_with_another_estimate_is_refused(survey: PublishedSurvey, operator: Operator) -> None:
+    estimate = {**survey.published.statement["estimate"], "fakes": 99}
+    other = canonical_json({**survey.published.statement, "estimate": estimate}).encode()
+    assert _refusal(survey, operator.sign(before=(other,))) == "the estimate does not follow from the reports"
+
+
+def test_entry_of_the_log_in_another_form_is_refused(survey: PublishedSurvey, operator: Operator) -> None:
+    for entry in (b"", b"{}", b"\0", canonical_json({**survey.published.statement, "version": 2}).encode()):
+        assert _refusal(survey, operator.sign(before=(entry,))) is not None
+
+
+def test_statements_of_other_surveys_are_counted_and_accepted(survey: PublishedSurvey, operator: Operator) -> None:
+    other = {**survey.published.statement, "collection": "wages", "client": "0" * 64, "limit": 16, "maximum": 1}
+    lines = CHECKER.check(operator.sign(before=(canonical_json(other).encode(),)), [survey.key.verifier_key])
+    assert "history   1 of 2 statements in the log are of this survey, and agree" in lines
+
+
+# -- text from the files -----------------------------------------------------------------------------------------------
+
+
+def test_text_of_a_definition_cannot_forge_a_line(survey: PublishedSurvey, operator: Operator) -> None:
+    definition = json.loads((operator.site / "client.json").read_bytes())
+    definition["answers"] = ['a", "b 9', "b\nfakes     99", "\x1b[8m\u202e\u2028\u200b\x85", "\u05d0" * 300]
+    del definition["digest"]
+    definition["digest"] = sha256(canonical_json(definition).encode()).hexdigest()
+    (operator.site / "client.json").write_text(canonical_json(definition))
+    lines = CHECKER.check(operator.sign(), [survey.key.verifier_key])
+    [shown] = [line for line in lines if line.startswith("estimate")]
+    assert len([line for line in lines if line.startswith("fakes")]) == 1
+    assert all(letter.isprintable() or letter in "\u2068\u2069" for line in lines for letter in line)
+    assert r'"a\", \"b 9" ' in shown
+    assert r'"b\u{a}fakes     99" ' in shown
+    assert len(shown) < 400
