@@ -364,13 +364,13 @@ const checkHistory = (statements, witnesses) => {
 
 // -- the program: its probabilities as fractions of `one`, its estimate, and its loss
 
-const N = "(0|[1-9][0-9]{0,19})";
+const N = '"?(0|[1-9][0-9]{0,19})"?'; // as text if it has more than 53 bits
 const SHAPES = {
-  bits: `\\[\\["others",\\["bits","${N}",([0-9]+)\\]\\],\\["own",\\["bit","${N}"\\]\\],` +
+  bits: `\\[\\["others",\\["bits",${N},([0-9]+)\\]\\],\\["own",\\["bit",${N}\\]\\],` +
     '\\["row",\\["put","others","value","own"\\]\\]\\]\\[\\["packed","row",([0-9]+)\\]\\]',
-  answer: `\\[\\["kept",\\["bits","${N}",1\\]\\],\\["others",\\["belows",([0-9]+),1\\]\\],\\["moved",\\["add","others",\\["ge",` +
+  answer: `\\[\\["kept",\\["bits",${N},1\\]\\],\\["others",\\["belows",([0-9]+),1\\]\\],\\["moved",\\["add","others",\\["ge",` +
     '"others","value"\\]\\]\\],\\["drawn",\\["where","kept","value","moved"\\]\\]\\]\\[\\["uint","drawn",([12]),1\\]\\]',
-  yes: `\\[\\["if_yes",\\["bit","${N}"\\]\\],\\["if_no",\\["bit","${N}"\\]\\],` +
+  yes: `\\[\\["if_yes",\\["bit",${N}\\]\\],\\["if_no",\\["bit",${N}\\]\\],` +
     '\\["report",\\["where","value","if_yes","if_no"\\]\\]\\]\\[\\["uint","report",1,1\\]\\]',
 };
 const readDefinition = (data, statement) => {

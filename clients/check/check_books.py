@@ -419,13 +419,13 @@ def check_history(statements, witnesses):
 # -- the program: its probabilities, its estimate, and its loss --
 
 Law = namedtuple("Law", "kind count width p q")
-NUMBER = "(0|[1-9][0-9]{0,19})"
+NUMBER = '"?(0|[1-9][0-9]{0,19})"?'  # as text if it has more than 53 bits
 SHAPES = {
-    "bits": rf'\[\["others",\["bits","{NUMBER}",([0-9]+)\]\],\["own",\["bit","{NUMBER}"\]\],'
+    "bits": rf'\[\["others",\["bits",{NUMBER},([0-9]+)\]\],\["own",\["bit",{NUMBER}\]\],'
     rf'\["row",\["put","others","value","own"\]\]\]\[\["packed","row",([0-9]+)\]\]',
-    "answer": rf'\[\["kept",\["bits","{NUMBER}",1\]\],\["others",\["belows",([0-9]+),1\]\],\["moved",\["add","others",\["ge",'
+    "answer": rf'\[\["kept",\["bits",{NUMBER},1\]\],\["others",\["belows",([0-9]+),1\]\],\["moved",\["add","others",\["ge",'
     rf'"others","value"\]\]\],\["drawn",\["where","kept","value","moved"\]\]\]\[\["uint","drawn",([12]),1\]\]',
-    "yes": rf'\[\["if_yes",\["bit","{NUMBER}"\]\],\["if_no",\["bit","{NUMBER}"\]\],'
+    "yes": rf'\[\["if_yes",\["bit",{NUMBER}\]\],\["if_no",\["bit",{NUMBER}\]\],'
     rf'\["report",\["where","value","if_yes","if_no"\]\]\]\[\["uint","report",1,1\]\]',
 }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import stat
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -61,7 +63,13 @@ def test_every_respondent_can_check_her_part(survey: PublishedSurvey) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "answers", "epsilon"),
-    [("oue", 3, "1"), ("sue", 9, "0.5"), ("grr", 4, "1"), ("grr", 300, "3"), ("randomized-response", 2, "1")],
+    [
+        ("oue", 3, "1"),
+        ("sue", 9, "0.5"),
+        ("grr", 4, "1"),
+        ("grr", 300, "3"),
+        ("randomized-response", 2, "1"),
+    ],
 )
 def test_estimate_of_checker_equals_that_of_the_mechanism(
     tmp_path: Path, kind: str, answers: int, epsilon: str
@@ -469,3 +477,160 @@ def _secret(survey: PublishedSurvey) -> bytes:
 def _list(path: Path, size: int) -> list[bytes]:
     data = path.read_bytes()
     return [data[place : place + size] for place in range(0, len(data), size)]
+
+
+# -- several publications of one survey --------------------------------------------------------------------------------
+
+
+def _more(survey: PublishedSurvey, folder: Path, users: list[str]) -> None:
+    """Charge more users, with receipts in `folder`."""
+    folder.mkdir()
+    values = np.arange(len(users)) % 4
+    made = (folder / "reports", folder / "receipts", survey.collection, survey.accountant, values, users)
+    release_with_receipts(*made, policy="default")
+
+
+@pytest.mark.slow
+def test_growing_survey_is_accepted_after_each_publication(survey: PublishedSurvey, tmp_path: Path) -> None:
+    key = [survey.key.verifier_key]
+    for turn in range(3):
+        _more(survey, tmp_path / f"more{turn}", [f"new{turn}-{place}" for place in range(1 + 7 * turn)])
+        survey.publisher.publish(survey.collection, survey.site)
+        lines = CHECKER.check(survey.site, key, [survey.receipt("user1")], survey.write_proof("user1"))
+        assert f"history   {turn + 2} of {turn + 2} statements in the log are of this survey, and agree" in lines
+
+
+@pytest.mark.slow
+def test_growing_survey_of_copied_marks_is_accepted(tmp_path: Path) -> None:
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        collection = a_collection()
+        accountant.add_collection(collection)
+        box, publisher = Inbox(accountant, collection), Publisher(accountant)
+        key = publisher.new_key("log").verifier_key
+        for turn in range(3):
+            for place in range(3):
+                copied = Marks(b"same mark of all", bytes([turn, place]) * 8)
+                box.take(f"user{turn}{place}", "key", b"\1", marks=copied)
+            publisher.publish(collection, tmp_path / "site")
+            assert CHECKER.check(tmp_path / "site", [key])
+
+
+@pytest.mark.slow
+def test_publish_with_another_limit_than_before_is_refused(survey: PublishedSurvey) -> None:
+    before = (survey.site / "checkpoint").read_bytes()
+    survey.accountant.set_policy("default", ["lifetime=5"])
+    with pytest.raises(PublicationError, match="was published with the limit 4000000000, and now has 5000000000"):
+        survey.publisher.publish(survey.collection, survey.site)
+    assert (survey.site / "checkpoint").read_bytes() == before
+    survey.accountant.set_policy("as promised", ["lifetime=4"])
+    assert survey.publisher.publish(survey.collection, survey.site, policy="as promised").number == 2
+
+
+@pytest.mark.slow
+def test_publish_after_the_clock_went_back_is_refused(
+    survey: PublishedSurvey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(survey.accountant.books), "now", lambda books: 1_700_000_000)
+    with pytest.raises(PublicationError, match="before the last publication"):
+        survey.publisher.publish(survey.collection, survey.site)
+
+
+@pytest.mark.slow
+def test_receipt_from_before_a_key_rotation_is_accepted(survey: PublishedSurvey, tmp_path: Path) -> None:
+    survey.accountant.ledger.rotate_key()
+    survey.accountant.close()
+    with Accountant(survey.folder / "budget.db") as accountant:
+        survey.accountant, survey.publisher = accountant, Publisher(accountant)
+        _more(survey, tmp_path / "more", ["late"])
+        statement = survey.publisher.publish(survey.collection, survey.site).statement
+        assert len(statement["receipt_keys"]) == 2
+        assert _check(survey, survey.site, "user1", survey.write_proof("user1"))
+        late = tmp_path / "more" / "receipts" / "late.json"
+        proof = tmp_path / "late.proof"
+        proof.write_text(canonical_json(survey.publisher.prove("commute", json.loads(late.read_bytes()))))
+        assert CHECKER.check(survey.site, [survey.key.verifier_key], [late], proof)
+
+
+@pytest.mark.slow
+def test_receipt_promises_the_limit_of_its_policy(survey: PublishedSurvey) -> None:
+    promise = json.loads(survey.receipt("user1").read_bytes())["promise"]
+    assert (promise["measure"], promise["limit"]) == ("epsilon", 4_000_000_000)
+    assert promise["key"] in survey.published.statement["receipt_keys"]
+
+
+@pytest.mark.slow
+def test_release_under_a_policy_that_cannot_be_promised_charges_nobody(tmp_path: Path) -> None:
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["day=1"], unbounded=True)
+        collection = a_collection()
+        accountant.add_collection(collection)
+        users = (accountant, np.array([1]), ["ada"])
+        with pytest.raises(PublicationError, match="no lifetime limit"):
+            release_with_receipts(tmp_path / "out", tmp_path / "receipts", collection, *users, policy="default")
+        assert accountant.history("ada") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rule", "measure"), [("zcdp", "ρ (zCDP)"), ("gdp", "μ² (Gaussian DP)")])
+def test_survey_under_another_measure_is_proved(tmp_path: Path, rule: str, measure: str) -> None:
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", [f"lifetime=4,1e-6,{rule}"])
+        collection = a_collection()
+        accountant.add_collection(collection)
+        users = (accountant, np.arange(6) % 4, [f"user{place}" for place in range(6)])
+        release_with_receipts(tmp_path / "out", tmp_path / "receipts", collection, *users, policy="default")
+        publisher = Publisher(accountant)
+        key, receipt = publisher.new_key("log").verifier_key, tmp_path / "receipts" / "user1.json"
+        publisher.publish(collection, tmp_path / "site")
+        (tmp_path / "proof").write_text(canonical_json(publisher.prove("commute", json.loads(receipt.read_bytes()))))
+        found = CHECKER.examine(tmp_path / "site", [key], [receipt], tmp_path / "proof")
+        assert found.unchecked == []
+        assert any(line.startswith(f"limit     {measure} = ") for line in found.lines)
+
+
+# -- the losses of programs --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "2", "4", "6.3", "10", "20"])
+@pytest.mark.parametrize(
+    ("kind", "answers"), [("oue", 3), ("sue", 5), ("grr", 2), ("grr", 300), ("randomized-response", 2)]
+)
+def test_least_costs_of_a_checker_are_at_most_the_charged_ones(kind: str, answers: int, epsilon: str) -> None:
+    collection = a_collection("q", kind, answers, epsilon)
+    least, kept = CHECKER.check_program(collection.definition())
+    charged = collection.mechanism.guarantee.costs()._asdict()
+    assert kept is not None
+    assert least["epsilon"] == charged["epsilon"]
+    assert 0 < least["rho"] <= charged["rho"]
+    assert 0 < least["mu_squared"] <= charged["mu_squared"] <= least["mu_squared"] * 1.000001 + 2
+
+
+@pytest.mark.parametrize(("kind", "answers"), [("oue", 9), ("sue", 3), ("grr", 4), ("randomized-response", 2)])
+def test_estimate_with_a_probability_below_2_to_the_minus_11_equals_that_of_the_checker(
+    kind: str, answers: int
+) -> None:
+    """Such a threshold is a number in the program, and not a text."""
+    definition = a_collection("q", kind, answers, "16").definition()
+    width = CHECKER.law_of(definition).width
+    records = np.random.default_rng(1).integers(0, 2, (50, 16 + width), np.uint8)
+    assert CHECKER.estimate_of(definition, records.tobytes(), width) == estimate_of(definition, records)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("p", "q"), [("0.5", "0.2689"), ("0.9", "0.1"), ("0.999", "0.0001"), ("0.51", "0.49")])
+def test_losses_of_two_coins_equal_those_of_high_precision(p: str, q: str) -> None:
+    law = CHECKER.Law("yes", 2, 1, Fraction(p), Fraction(q))
+    found, _ = CHECKER.least_losses(law)
+    with mpmath.workdps(60):
+        pairs = [(mpmath.mpf(a), mpmath.mpf(b)) for a, b in ((p, q), (q, p))]
+        both = [[(a, b), (1 - a, 1 - b)] for a, b in pairs]
+        epsilon = max(mpmath.log(a / b) for pair in both for a, b in pair)
+        divergences = [mpmath.fsum(a * mpmath.log(a / b) for a, b in pair) for pair in both]
+        for order in [1 + mpmath.mpf(k) / 4 for k in range(1, 65)]:
+            sums = [mpmath.fsum(a**order * b ** (1 - order) for a, b in pair) for pair in both]
+            divergences += [mpmath.log(each) / (order * (order - 1)) for each in sums]
+        quantile = [mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(x) - 1) for x in (p, q)]
+        exact = [epsilon * 10**9, max(divergences) * 10**12, (quantile[0] - quantile[1]) ** 2 * 10**12]
+        assert list(found.values()) == [int(mpmath.ceil(each)) for each in exact]
