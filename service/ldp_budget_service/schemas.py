@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from fastapi import Header
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
 from ldp_budget._files import canonical_json
+from ldp_budget._numbers import number_in
 from ldp_budget._validation import shown
 from ldp_budget.accounting.charge_request import charge_of, check_key
 from ldp_budget.accounting.policies import DEFAULT
@@ -30,6 +31,8 @@ Whole = Annotated[int, Field(strict=True)]
 """A whole number in a body; not true, "2" or 2.0."""
 Switch = Annotated[bool, Field(strict=True)]
 """True or false in a body; not 1 or "no"."""
+Double = Annotated[float, BeforeValidator(lambda value: number_in(value) if isinstance(value, str) else value)]
+"""A number in a body, or the text of one as the library reads it; not "1_0"."""
 Amount = Annotated[int, Field(ge=0, strict=True)] | None
 
 KeyHeader = Annotated[

@@ -25,7 +25,7 @@ from ldp_budget.guarantees import from_json
 from ..auth import AuthContext, Caller, Reader, router_of
 from ..problems import documented
 from ..responses import Row, ok_with_position
-from ..schemas import Asked, MechanismAsked, Switch, Whole, mechanism_asked
+from ..schemas import Asked, Double, MechanismAsked, Switch, Whole, mechanism_asked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ class PlanAsked(Asked):
 
     charges: list[Expected] = Field(min_length=1, max_length=MOST_CHARGES)
     delta: str | float = "0"
-    epsilon: float | None = Field(None, strict=True, description="The earlier price of the same plan.")
+    epsilon: Double | None = Field(None, description="The earlier price of the same plan.")
 
     def plan(self, desk: AuthContext) -> Plan:
         """Return the priced plan. Raises as the library does."""

@@ -40,6 +40,7 @@ REQUESTS: list[tuple[str, str, Any]] = [
     ("POST", "/v1/reservations", {"user": "a", "mechanism": {**OUE, "epsilon": "1"}, "expires": "{}"}),
     ("PUT", "/v1/policies/new", {"limits": ["lifetime={}"]}),
     ("PUT", "/v1/policies/new", {"limits": [{"period": "lifetime", "epsilon": "{}"}]}),
+    ("PUT", "/v1/policies/new", {"limits": ["lifetime=9"], "plan": {"charges": [], "epsilon": "{}"}}),
     ("GET", "/v1/users/alice/history?most={}", None),
     ("GET", "/v1/users/alice/history?first={}", None),
     ("GET", "/v1/overview/activity?days={}", None),
