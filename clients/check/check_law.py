@@ -104,9 +104,11 @@ def double(x):
 
 def kind_of(expression, known, top=False, depth=100):
     """`number`, `vector` or `rows`: the kind of an expression, which must have the specified form."""
+    if isinstance(expression, str) and expression in known:
+        return known[expression]
     if not isinstance(expression, list):
-        known = known if isinstance(expression, str) and expression in known else {literal(expression): "number"}
-        return known.get(expression, "number")
+        literal(expression)
+        return "number"
     need(depth and expression and isinstance(expression[0], str) and expression[0] in FORMS, "no such operator")
     need(top or not draws_at(expression), "a draw within an expression")
     (name, *given), (takes, gives) = expression, FORMS[expression[0]]

@@ -433,7 +433,7 @@ sub over_places {
     my ($vector, @others) = grep { ref eq 'ARRAY' } @arguments;
     return $operator->(@arguments) if !$vector;
     must(@$_ == @$vector) for @others;
-    if (!@$vector) {    # numbers beside vectors without entries are checked all the same
+    if (!@$vector) {    # numbers next to vectors without entries are checked all the same
         my ($first, $last) = map { ref eq 'ARRAY' ? undef : $_ } @arguments[0, -1];
         within($last, 1, $huge) if $name =~ /^(?:div|mod)$/ && defined $last;
         within($last, 0, 2**16) if $name =~ /^sh[lr]$/ && defined $last;

@@ -191,7 +191,7 @@ def _placewise(name: str, given: list[Any]) -> Any:
     _must(len(sizes) <= 1)
     if not sizes:
         return _number(name, given)
-    if sizes == {0}:  # numbers beside vectors without entries must be in their ranges, too
+    if sizes == {0}:  # numbers next to vectors without entries must be in their ranges, too
         _number(name, [x if isinstance(x, int) else int(place == 1) for place, x in enumerate(given)])
     return [_number(name, [x[j] if isinstance(x, list) else x for x in given]) for j in range(max(sizes))]
 

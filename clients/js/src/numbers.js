@@ -119,11 +119,11 @@ export const EACH = new Map(
 );
 
 /**
- * Checks the numbers that an operator takes beside vectors that have no entry: those are checked entry by entry.
+ * Checks the numbers that an operator takes next to vectors that have no entry: others are checked entry by entry.
  * @param {string} name
  * @param {any[]} given
  */
-export function checkBeside(name, given) {
+export function checkNextToNone(name, given) {
   const number = (/** @type {number} */ i, /** @type {Whole} */ least, /** @type {Whole} */ most) => Array.isArray(given[i]) || within(given[i], least, most);
   if (name === "div" || name === "mod") number(1, 1, LARGEST);
   if (name === "shl" || name === "shr") number(1, 0, MOST_SHIFT);

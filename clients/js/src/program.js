@@ -3,7 +3,7 @@
 import { canonicalText, fromLittleEndian, joined, littleEndian, toHex, utf8, words } from "./bytes.js";
 import { Draws, MOST_BOUND } from "./draws.js";
 import { blake2b, sha256, shake } from "./hashes.js";
-import { EACH, MOST, WHOLE, checkBeside, literal, sized, small, within } from "./numbers.js";
+import { EACH, MOST, WHOLE, checkNextToNone, literal, sized, small, within } from "./numbers.js";
 import { DRAWS, checkProgram, finite } from "./syntax.js";
 
 /** @typedef {import("./numbers.js").Whole} Whole */
@@ -315,7 +315,7 @@ export class Program {
 function overVectors(name, operate, given) {
   const size = given.find(Array.isArray)?.length;
   if (size === undefined) return operate(...given);
-  if (size === 0) checkBeside(name, given);
+  if (size === 0) checkNextToNone(name, given);
   /** @type {Vector[]} */
   const [a, b = [], c = []] = given.map((each) => (Array.isArray(each) ? listed(each, size) : new Array(size).fill(each)));
   return a.map((number, i) => operate(number, b[i], c[i]));

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest 85eb6e22af2f2268452c18f5d5417af2b43da5d690b634e1f9d80d8b55430670
+// made by clients/survey/build.mjs from 34 files with the digest a8da75a265240f552a98d8069fbe0d660be263ee502785333c847de1cfbbf840
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -357,7 +357,7 @@ var EACH = /* @__PURE__ */ new Map(
     ["parity", parity]
   ]
 );
-function checkBeside(name, given) {
+function checkNextToNone(name, given) {
   const number = (i, least, most) => Array.isArray(given[i]) || within(given[i], least, most);
   if (name === "div" || name === "mod") number(1, 1, LARGEST);
   if (name === "shl" || name === "shr") number(1, 0, MOST_SHIFT);
@@ -1202,7 +1202,7 @@ var Program = class {
 function overVectors(name, operate, given) {
   const size = given.find(Array.isArray)?.length;
   if (size === void 0) return operate(...given);
-  if (size === 0) checkBeside(name, given);
+  if (size === 0) checkNextToNone(name, given);
   const [a, b = [], c = []] = given.map((each) => Array.isArray(each) ? listed(each, size) : new Array(size).fill(each));
   return a.map((number, i) => operate(number, b[i], c[i]));
 }
