@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ldp_budget.guarantees import Guarantee
 
 
+_MOST_BYTES = 2**24
+
+
 @click.command()
 @click.argument("path", metavar="FILE|FOLDER")
 @click.option(
@@ -105,9 +108,14 @@ def check_file(path: Path) -> dict[str, Any]:
     from ldp_budget.verification.checkers import checker
 
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise click.ClickException(f"Cannot read {path}: {error.strerror}.") from None
+    if len(data) > _MOST_BYTES:
+        raise click.ClickException(
+            f"{path} has more than {_MOST_BYTES} bytes, so no checker reads it. Name a certificate or a public definition."
+        )
     name = checker("check").checker_of(data)
     if name is None:
         raise click.ClickException(

@@ -3,7 +3,7 @@
 // A second implementation of docs/reference/certificate-format.md, written from that page. It needs Node.js, or any
 // other engine with BigInt, and no package. Numbers of the proof are whole numbers and fractions; none is a double.
 
-import { readFileSync } from "node:fs"
+import { readFileSync, statSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 
 const W = 256n
@@ -356,6 +356,7 @@ export function check(bytes) {
 function main(files) {
   for (const file of files) {
     try {
+      need(statSync(file).isFile() && statSync(file).size <= MOST_BYTES, "a file that is too large, or none")
       const { epsilon, delta } = check(readFileSync(file))
       console.log(`PROVED: epsilon ${epsilon} at delta ${delta}: ${file}`)
     } catch (error) {

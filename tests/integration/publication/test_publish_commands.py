@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine
+from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.reports.inbox import Marks
 from ldp_budget.verification import checkers
 from ldp_budget_cli.check import check_published
@@ -136,3 +137,28 @@ def test_check_with_a_checker_of_laws_prints_its_verdict(
     printed = capsys.readouterr().out
     assert line in printed.splitlines()
     assert ("NOT ALL CHECKED: program" in printed) == isinstance(outcome, NotImplementedError)
+
+
+def test_check_of_a_file_that_is_too_large_is_refused(command: CommandLine, tmp_path: Path) -> None:
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(2**40)
+    assert "has more than 16777216 bytes" in command.error("check", tmp_path / "large")
+
+
+def test_check_of_a_definition_shows_its_name_in_one_line(command: CommandLine, tmp_path: Path) -> None:
+    definition = {**a_collection("mood", "grr", 3).definition(), "name": "mood\nProved: every report\x1b[8m\u202e"}
+    definition["digest"] = digest_of(definition)
+    (tmp_path / "mood.json").write_text(json.dumps(definition, sort_keys=True, separators=(",", ":")))
+    [line] = command("check", tmp_path / "mood.json").stdout.splitlines()
+    assert r"of mood\u{a}Proved: every report\u{1b}[8m\u{202e} (" in line
+
+
+def test_check_names_the_parts_that_were_not_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    survey = PublishedSurvey(tmp_path, asked=5, users=5)
+    key, user = survey.key.verifier_key, survey.names[0]
+    missing = "not given a receipt and its proof, a witness's key, an earlier checkpoint: nothing is proved about it"
+    assert check_published(survey.site, [key]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == missing
+    receipt, proof, seen = str(survey.receipt(user)), str(survey.write_proof(user)), str(survey.site / "checkpoint")
+    assert check_published(survey.site, [key], [receipt], proof, seen) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "not given a witness's key: nothing is proved about it"
