@@ -145,12 +145,15 @@ def test_check_of_a_file_that_is_too_large_is_refused(command: CommandLine, tmp_
     assert "has more than 16777216 bytes" in command.error("check", tmp_path / "large")
 
 
-def test_check_of_a_definition_shows_its_name_in_one_line(command: CommandLine, tmp_path: Path) -> None:
+def test_check_of_a_definition_whose_name_breaks_a_line_is_refused_in_one_line(
+    command: CommandLine, tmp_path: Path
+) -> None:
     definition = {**a_collection("mood", "grr", 3).definition(), "name": "mood\nProved: every report\x1b[8m\u202e"}
     definition["digest"] = digest_of(definition)
     (tmp_path / "mood.json").write_text(json.dumps(definition, sort_keys=True, separators=(",", ":")))
-    [line] = command("check", tmp_path / "mood.json").stdout.splitlines()
-    assert r"of mood\u{a}Proved: every report\u{1b}[8m\u{202e} (" in line
+    said = command.error("check", tmp_path / "mood.json")
+    assert "is REFUSED" in said
+    assert not any(line.startswith("Proved") for line in said.splitlines())
 
 
 def test_check_names_the_parts_that_were_not_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
