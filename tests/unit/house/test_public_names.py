@@ -170,6 +170,7 @@ ldp_budget.ledger.snapshot
 ldp_budget.ledger.sqlite
 ldp_budget.ledger.sqlite.connection
 ldp_budget.ledger.sqlite.file_guard
+ldp_budget.ledger.sqlite.fork_gate
 ldp_budget.ledger.sqlite.restore
 ldp_budget.ledger.sqlite.schema
 ldp_budget.ledger.sqlite.statements

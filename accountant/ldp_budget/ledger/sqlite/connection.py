@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 from ..._files import alone_in, create_private, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import keyfile
+from .fork_gate import GatedConnection
 from .schema import APPLICATION_ID, SCHEMA_VERSION, create_tables, fill, version_of
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ CHECKPOINT_PAGES = 4000
 """WAL size, in pages, at which SQLite checkpoints; after that the WAL can be reset."""
 
 
-def open_connection(path: str, key: keyfile.Key, *, read_only: bool = False) -> sqlite3.Connection:
+def open_connection(path: str, key: keyfile.Key, *, read_only: bool = False) -> GatedConnection:
     """Return a connection to an existing ledger.
 
     Raises `LedgerError` if the file is not a ledger, is damaged, or belongs to another key. With `read_only`, the
@@ -194,7 +195,7 @@ def check_writable(connection: sqlite3.Connection, path: str) -> None:
         raise failure(path, error) from None
 
 
-def open_memory(key: keyfile.Key, ledger_id: str) -> sqlite3.Connection:
+def open_memory(key: keyfile.Key, ledger_id: str) -> GatedConnection:
     """Return a connection to a new, empty ledger in memory; closing it deletes the ledger."""
     connection = _connect(MEMORY)
     create_tables(connection)
@@ -422,11 +423,16 @@ def busy() -> str:
     return f"other processes kept it locked for {BUSY_SECONDS:g} s. Nothing was charged."
 
 
-def _connect(path: str, how: str = "mode=rw") -> sqlite3.Connection:
+def _connect(path: str, how: str = "mode=rw") -> GatedConnection:
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?{how}"
     try:
         return sqlite3.connect(
-            uri, uri=path != MEMORY, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False
+            uri,
+            uri=path != MEMORY,
+            isolation_level=None,
+            timeout=BUSY_SECONDS,
+            check_same_thread=False,
+            factory=GatedConnection,
         )
     except sqlite3.Error as error:
         raise LedgerError(path, f"it cannot be opened: {error}") from None

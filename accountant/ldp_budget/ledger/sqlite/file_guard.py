@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
     from ..keyfile import Key
     from ..storage import Snapshot, Store
+    from .fork_gate import GatedConnection
 
 
 # -- the write-ahead log -------------------------------------------------------------------------------------
@@ -289,7 +290,7 @@ class DatabaseFile:
         self._log_limit = LogLimit(path)
         self._log = WriteAheadLog(path)
 
-    def open(self) -> sqlite3.Connection:
+    def open(self) -> GatedConnection:
         """Return the first connection. Raises `LedgerError` if the files are not, or not all of, the ledger."""
         deadline = time.monotonic() + connections.BUSY_SECONDS
         check_names(Path(self.path))
@@ -315,11 +316,16 @@ class DatabaseFile:
             self._check_database(CHARGED_NOTHING)  # a clearer error if the file is missing together with its folder
             raise
 
-    def connect(self) -> sqlite3.Connection:
+    @property
+    def is_guarded(self) -> bool:
+        """True if SQLite cannot remove the WAL when a connection is closed."""
+        return self._guard.is_taken
+
+    def connect(self) -> GatedConnection:
         """Return one more connection."""
         return connections.open_connection(self.path, self._key, read_only=self._read_only)
 
-    def _first_connection(self, deadline: float) -> sqlite3.Connection:
+    def _first_connection(self, deadline: float) -> GatedConnection:
         logged = not self._read_only and length(self.path) > 0
         if not self._read_only:
             self._guard.open()  # before the connection, as this can fail

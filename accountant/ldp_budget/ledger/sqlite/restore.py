@@ -24,6 +24,7 @@ from .. import keyfile
 from . import connection as connections
 from .connection import INDEX, JOURNAL, LOG, WriterLock, companion, refuse_folder
 from .file_guard import GUARDED_BYTES
+from .fork_gate import section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ def restore(path: str, backup: str, verify: Callable[[str], None]) -> str | None
         raise LedgerError(str(file), f"the folder {file.parent} does not exist", hint="Create it first.")
     key = _key_of(file, source)
     try:
-        with alone_in(file.parent), _locked(file, source, key):
+        with section(), alone_in(file.parent), _locked(file, source, key):
             draft = _draft(file, source, key)
             try:
                 verify(str(draft))

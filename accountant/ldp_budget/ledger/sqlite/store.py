@@ -20,7 +20,7 @@ from ..._files import sync_file
 from ...errors import LedgerError
 from .. import keyfile
 from . import connection as connections
-from . import file_guard
+from . import file_guard, fork_gate
 from .connection import MEMORY, STEP_SECONDS
 from .file_guard import DatabaseFile
 from .statements import SqliteRows
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..models import PartitionHead
     from ..storage import Partitions, Prefetch, Snapshot
+    from .fork_gate import GatedConnection
 
 T = TypeVar("T")
 
@@ -38,37 +39,30 @@ _IDLE_READERS = 4
 _EMPTYING_SECONDS, _EMPTYING_PAUSE_SECONDS = 1.0, 0.1
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
 
-# Connections inherited by a fork: kept, and never used or closed. Closing or dropping one would disturb what the
-# parent is writing.
+# Connections inherited by a fork that must not be closed: kept, and never used.
 _OF_PARENTS: list[sqlite3.Connection] = []
 
 # -- forks ---------------------------------------------------------------------------------------------------
 
 _OPEN: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-_HELD: list[SqliteStore] = []
-_FORK_SECONDS = 10.0
-"""Longest time that a fork waits for a transaction. A child that is forked within one could not open the ledger."""
+_DROPPED: list[SqliteStore] = []
+"""Stores that the program dropped while another thread forked; they are closed after that."""
 
 
-def _hold_writers() -> None:
-    """Let no store write while the process forks: SQLite in the child would believe that it still writes."""
-    _HELD.extend(store for store in list(_OPEN) if store.hold(_FORK_SECONDS))
+def _close_dropped() -> None:
+    while _DROPPED:
+        with suppress(Exception):
+            _DROPPED.pop().close()
 
 
-def _release_writers() -> None:
-    while _HELD:
-        _HELD.pop().let_go()
+def _leave_parent(complete: bool) -> None:
+    """In the child: close what belongs to the parent, or keep it unused if a thread was inside SQLite."""
+    for store in [*_OPEN, *_DROPPED]:
+        store.leave(complete)
+    _DROPPED.clear()
 
 
-def _leave_parent() -> None:
-    """In the child: release the locks, and close the files that the parent has locked."""
-    _release_writers()
-    for store in list(_OPEN):
-        store.leave()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_writers, after_in_parent=_release_writers, after_in_child=_leave_parent)
+fork_gate.at_fork(_close_dropped, _leave_parent)
 
 
 # -- the store -----------------------------------------------------------------------------------------------
@@ -93,26 +87,30 @@ class SqliteStore:
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         # `_lock` is for writing, `_pool` for the list of readers; take them in this order. An interrupt (Ctrl-C) cannot
         # happen between taking such a lock and entering the `with` that releases it.
-        self._lock = threading.RLock()
+        fork_gate.give_way()
+        self._lock = fork_gate.new_section()
         self._pool = threading.RLock()
-        self._writer: sqlite3.Connection | None = None
+        self._writer: GatedConnection | None = None
         # The partition head after a commit. It is valid while the writer's PRAGMA data_version is unchanged, as
         # commits of all other connections change that.
         self._known_end: tuple[int, tuple[PartitionHead, bytes] | None] = (0, None)
         # The data_version of the writer at which everything that it reads is on the disk.
         self._synced = 0
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: list[GatedConnection] = []
         # The connections of the active readers.
-        self._reading: dict[object, sqlite3.Connection] = {}
+        self._reading: dict[object, GatedConnection] = {}
         self._closed = False
         self._pid = os.getpid()
         self._place: DatabaseFile | None = None
         if self.name == MEMORY:
             self.key = keyfile.Key(secret or keyfile.new_key(sandbox))
             self.key.set_ledger_id(keyfile.new_ledger_id() if ledger_id is None else ledger_id)
-            self._writer = connections.open_memory(self.key, self.key.ledger_id)
+            with self._lock:
+                self._writer = connections.open_memory(self.key, self.key.ledger_id)
+                self._writer.ungate()
         else:
-            self._open_file(Path(self.name), create, secret, sandbox, ledger_id)
+            with self._lock:
+                self._open_file(Path(self.name), create, secret, sandbox, ledger_id)
         _OPEN.add(self)
 
     def _open_file(
@@ -128,8 +126,12 @@ class SqliteStore:
         connections.check_ledger_id(self._readers[0], self.key, self.name)
 
     def __del__(self) -> None:
+        if getattr(self, "_closed", True):
+            return
         # Do nothing if a thread still holds the lock: the end of the interpreter has stopped that thread.
-        if getattr(self, "_closed", True) or not self._lock.acquire(False):
+        if not self._lock.acquire(False):
+            if fork_gate.is_held_by_fork():
+                _DROPPED.append(self)
             return
         try:
             if self._pool.acquire(False):
@@ -157,6 +159,7 @@ class SqliteStore:
         self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
     ) -> T:
         """Run `work` in one atomic transaction that holds the ledger's writer lock from its start."""
+        fork_gate.give_way()
         with self._lock:
             self._check_free()
             return self._in_turn(lambda: self._run(work))
@@ -279,7 +282,8 @@ class SqliteStore:
         try:
             _begin(connection, _READ)
             yield connection
-            connection.execute("COMMIT")
+            if self._pid == os.getpid():  # in the child of a fork, the connection is closed
+                connection.execute("COMMIT")
         except BaseException as error:
             raise self._taken_back(connection, error)  # noqa: B904 - it has its cause
 
@@ -379,7 +383,8 @@ class SqliteStore:
 
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Copy the ledger, as of one moment, and its key to a path where no file exists yet."""
-        with self._one_moment() as connection:
+        fork_gate.give_way()
+        with fork_gate.section(), self._one_moment() as connection:
             rows = SqliteRows(connection)
             check(rows)
             # The key may have been rotated since that moment.
@@ -388,15 +393,16 @@ class SqliteStore:
 
     # -- connections --------------------------------------------------------------------------------------
 
-    def _current(self) -> sqlite3.Connection:
+    def _current(self) -> GatedConnection:
         if self._closed:
             raise LedgerError(self.name, "this accountant is closed", hint="Open a new one.")
         if self._writer is None:
             self._writer, self._known_end, self._synced = self._new_writer(), (0, None), 0
         return self._writer
 
-    def _new_writer(self) -> sqlite3.Connection:
+    def _new_writer(self) -> GatedConnection:
         connection = self._idle_connection()
+        connection.ungate()
         try:
             connections.check_writable(connection, self.name)
         except BaseException:
@@ -405,7 +411,7 @@ class SqliteStore:
             raise
         return connection
 
-    def _idle_connection(self) -> sqlite3.Connection:
+    def _idle_connection(self) -> GatedConnection:
         with self._pool:
             place = self._open_place()
             assert place is not None
@@ -417,7 +423,7 @@ class SqliteStore:
             raise LedgerError(self.name, "this accountant is closed", hint="Open a new one.")
         return self._place
 
-    def _lend_connection(self, reader: object) -> sqlite3.Connection:
+    def _lend_connection(self, reader: object) -> GatedConnection:
         with self._pool:
             place = self._open_place()
             assert place is not None
@@ -457,27 +463,31 @@ class SqliteStore:
 
     def _close_connections(self) -> None:
         """Close the file, which no thread uses now."""
-        connections = [each for each in (self._writer, *self._readers) if each is not None]
-        self._writer, self._readers = None, []
-        if self._place is None:
-            for connection in connections:
-                connection.close()
-        elif self._place.is_open:
-            self._place.close(connections)
+        with fork_gate.section():
+            connections = [each for each in (self._writer, *self._readers) if each is not None]
+            self._writer, self._readers = None, []
+            if self._place is None:
+                for connection in connections:
+                    connection.close()
+            elif self._place.is_open:
+                self._place.close(connections)
 
-    def hold(self, seconds: float) -> bool:
-        """Keep other threads from writing; return False if one still writes after so many seconds."""
-        return self._lock.acquire(timeout=seconds)
+    def leave(self, complete: bool) -> None:
+        """In a forked child: leave the connections to the parent, and close the files that it has locked.
 
-    def let_go(self) -> None:
-        """Undo `hold`."""
-        self._lock.release()
-
-    def leave(self) -> None:
-        """In a forked child: keep the parent's connections, as closing or dropping one would disturb the parent."""
-        every = (self._writer, *self._readers, *self._reading.values())
-        _OF_PARENTS.extend(each for each in every if each is not None)
+        SQLite's memory in the child counts the locks of the parent's connections as its own, which they are not. So
+        the connections are closed here, if no thread was inside SQLite (`complete`). The guard lock, which the child
+        shares with its parent, keeps that from touching the files.
+        """
+        every = [each for each in (self._writer, *self._readers, *self._reading.values()) if each is not None]
+        writer, can_close = self._writer, complete and self._place is not None and self._place.is_guarded
         self._writer, self._readers, self._reading = None, [], {}
+        for connection in every:
+            if can_close and not (connection is writer and connection.in_transaction):
+                with suppress(sqlite3.Error):
+                    connection.close()
+            else:
+                _OF_PARENTS.append(connection)
         if self._place is not None:
             self._place.leave()
 
