@@ -80,6 +80,11 @@ def _with_categories(mechanism: type[Mechanism], options: str) -> str:
     show_default=True,
     help="Make no round of fewer reports, so that each report hides among as many.",
 )
+@click.option(
+    "--labels",
+    is_flag=True,
+    help="Charge rappor and loloha reports over HTTP with labels, which tell you for certain which answers repeat.",
+)
 @json_option
 def add(
     chosen: Build | Mechanism,
@@ -91,6 +96,7 @@ def add(
     contact: str,
     languages: str | None,
     minimum_group: int,
+    labels: bool,
     as_json: bool,
 ) -> None:
     from ldp_budget.registry.collections import Collection, collection_of
@@ -101,13 +107,13 @@ def add(
     about = About(title, question, purpose, contact, read_json("languages", languages) if languages else {})
     if isinstance(chosen, tuple):
         _check_answers(*chosen, answers)
-        made = collection_of(name, *chosen, answers, about, minimum_group=minimum_group)
+        made = collection_of(name, *chosen, answers, about, None, minimum_group, with_labels=labels)
     else:
-        made = Collection(name, chosen, answers, about, minimum_group=minimum_group).agreed()
+        made = Collection(name, chosen, answers, about, minimum_group=minimum_group, with_labels=labels).agreed()
     ledger = open_ledger(click.get_current_context(), create=True)
     stored = stored_as(ledger, name)
     if stored is not None and isinstance(chosen, tuple):
-        made = collection_of(name, *chosen, answers, about, stored, minimum_group)
+        made = collection_of(name, *chosen, answers, about, stored, minimum_group, with_labels=labels)
     outcome = register(ledger, made, "collection")
     if as_json:
         print_json(made.to_json())
@@ -384,6 +390,7 @@ def seal(
     except TooFewReports as error:
         raise click.ClickException(str(error)) from None
     count, waiting = _written(box, name, out, public), len(box)
+    warn_of_pseudonyms(find_collection(ctx, collection), count, group)
     _note_attributes(out, find_collection(ctx, collection))
     if waiting:
         least = group or find_collection(ctx, collection).minimum_group
@@ -393,6 +400,20 @@ def seal(
     else:
         click.echo(f"{out}: {counted(count, 'report')}")
         next_step(f"ldp-budget estimate {collection} {out}")
+
+
+def warn_of_pseudonyms(collection: Collection, reports: int, group: int | None = None) -> None:
+    """Print a warning if reports carry a number that few users share, by which rounds can be linked."""
+    numbers, least = collection.mechanism.pseudonyms, group or collection.minimum_group
+    most = max(1, reports // least)
+    if numbers > most:
+        option = "cohorts" if "cohorts" in collection.mechanism.fields else "hashes"
+        click.echo(
+            f"Warning: each report has a number of its user that is the same in every round, one of {numbers:,}. That "
+            f"is more than {reports:,} reports / {least}, so rounds can be linked person by person. A new collection "
+            f"with --{option} {most} hides each among about {least}, with larger errors",
+            err=True,
+        )
 
 
 def _note_attributes(out: str, collection: Collection) -> None:

@@ -53,6 +53,7 @@ OPTIONS = (
     "json",
     "key",
     "label",
+    "labels",
     "languages",
     "ledger",
     "limit",

@@ -73,6 +73,7 @@ class Loloha(Sketch):
         {"epsilon_lifetime": 3, "epsilon_first": "1.5", "domain_size": 40, "g": 3, "hashes": 64},
     )
     targets = ("epsilon_lifetime", "epsilon_first")
+    hides_repeats = True
     epsilon = None  # type: ignore[assignment]
 
     epsilon_lifetime = real("privacy loss of all reports of one cell, ε∞", above=0, at_most=40)
@@ -161,6 +162,10 @@ class Loloha(Sketch):
             if UP.subtract(cap, points[-1]) <= _NEAR_CAP or len(points) == _MOST_POINTS:
                 break
         return Memoised(tuple(points), cap, self.width, SAME_CHANGE_PATTERN)
+
+    @property
+    def pseudonyms(self) -> int:
+        return self.hashes
 
     @property
     def parameters(self) -> dict[str, Any]:

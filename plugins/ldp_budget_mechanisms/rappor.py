@@ -90,6 +90,7 @@ class Rappor(Mechanism):
 
     targets = ("epsilon", *_PROBABILITIES)
     public_seed = "seed"
+    hides_repeats = True
 
     bits = integer("bits of the Bloom filter, k", at_least=2, at_most=2**16)
     hashes = integer("hash functions, h", at_least=1, at_most=64)
@@ -106,6 +107,12 @@ class Rappor(Mechanism):
     domain_size = optional_integer(
         "number of possible answers, all of them candidates", at_least=2, at_most=_MOST_ANSWERS
     )
+    values = optional_integer(
+        "most different answers of one user, which the client promises and keeps; charges without labels stop at "
+        "that many caps",
+        at_least=1,
+        at_most=_MOST_ANSWERS,
+    )
 
     def check(self) -> None:
         if self.hashes > self.bits:
@@ -115,6 +122,8 @@ class Rappor(Mechanism):
                 "cohorts", f"at most {_MOST_COUNTERS // self.bits} with bits = {self.bits}", self.cohorts
             )
         self._check_target()
+        if self.values is not None and self.any_inputs:
+            raise InvalidParameter("values", "left out with any_inputs, which keeps no bits", self.values)
         if not self.thresholds.informative:
             option = "epsilon" if self.epsilon is not None else "p"
             expected = "a value whose reports differ from random bits at a precision of 64 bits"
@@ -157,6 +166,10 @@ class Rappor(Mechanism):
         return Response(DOWN.divide(self.f, Decimal(2)), self.p, self.q)
 
     @property
+    def pseudonyms(self) -> int:
+        return 1 if self.any_inputs else self.cohorts
+
+    @property
     def parameters(self) -> dict[str, float]:
         if self.f is not None and self.p is not None and self.q is not None:
             return {"f": float(self.f), "p": float(self.p), "q": float(self.q)}
@@ -181,12 +194,13 @@ class Rappor(Mechanism):
         points, cap = self._curve
         if self.any_inputs:
             return fresh_pair(self._response, self.thresholds, self.hashes, points[0])
-        return Memoised(tuple(points), cap, relation=SAME_CHANGE_PATTERN)
+        return Memoised(tuple(points), cap, self.values, SAME_CHANGE_PATTERN)
 
     @property
     def memoised_values(self) -> int | None:
-        """The declared answers: the permanent bits of each are drawn once, independently of the others."""
-        return None if self.any_inputs else self.domain_size
+        """The declared answers, or the promised ones: the permanent bits of each are drawn once, independently."""
+        stated = [each for each in (self.domain_size, self.values) if each is not None]
+        return None if self.any_inputs else min(stated, default=None)
 
     @property
     def notes(self) -> tuple[str, ...]:

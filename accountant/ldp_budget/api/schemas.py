@@ -111,7 +111,8 @@ def collection_body(collection: Collection) -> Body:
         raise NotSupported("a survey cannot be added over HTTP", hint="Add it on the machine of the ledger.")
     categories = {} if collection.categories is None else {"categories": list(collection.categories)}
     asked = {"name": collection.name, **asked_for(collection.mechanism), **categories, **collection.about.to_json()}
-    return {**asked, "minimum_group": collection.minimum_group}
+    labels = {"labels": True} if collection.with_labels else {}
+    return {**asked, "minimum_group": collection.minimum_group, **labels}
 
 
 def missing_there(url: str, chosen: Mechanism | Collection | object) -> NotSupported:

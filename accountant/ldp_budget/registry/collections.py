@@ -52,6 +52,8 @@ class Collection:
         survey: the survey, if the mechanism is a questionnaire; see `survey_collection`.
         minimum_group: the least number of reports in a round, so that each report hides among as many. That of the
             survey, if there is one.
+        with_labels: True if services and devices charge reports with labels, although labels reveal which answers repeat.
+            Only for a mechanism whose reports hide it.
 
     Raises:
         InvalidParameter: an argument has the wrong type, or the categories are not distinct names, one for each
@@ -71,6 +73,8 @@ class Collection:
     """The survey as people see it; None for a single question. The client's digest covers it."""
     minimum_group: int = MINIMUM_GROUP
     """The least number of reports in a round. It never changes, and neither digest nor fingerprint covers it."""
+    with_labels: bool = False
+    """True if reports that hide what they repeat are charged with labels. The client's digest covers it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or ":" in self.name:
@@ -88,6 +92,17 @@ class Collection:
         if self.survey is not None:
             object.__setattr__(self, "minimum_group", self.survey.minimum_group)
         check_whole("minimum_group", self.minimum_group, 1, MOST_GROUP)
+        if self.with_labels and not self.mechanism.hides_repeats:
+            expected = f"left out, because reports of {self.mechanism.name} hide no repeated answers"
+            raise InvalidParameter("labels", expected, shown(self.with_labels))
+
+    def label_to_charge(self, label: str | None) -> str | None:
+        """The label with which a service charges a report: None where it would reveal what the report hides.
+
+        Parameters:
+            label: the label that the client sent.
+        """
+        return label if self.with_labels else label_to_charge(self.mechanism, label)
 
     def _check_survey(self) -> None:
         """Raise `InvalidParameter` unless a survey goes with a questionnaire of the same name and questions."""
@@ -151,6 +166,7 @@ class Collection:
             **({"client": self.client} if self.client else {}),
             **({} if self.survey is None else {"survey": self.survey.to_json()}),
             **({"minimum_group": self.minimum_group} if self._has_own_group() else {}),
+            **({"labels": True} if self.with_labels else {}),
         }
 
     def _has_own_group(self) -> bool:
@@ -183,7 +199,8 @@ class Collection:
 
         if self.survey is not None and isinstance(self.mechanism, Questionnaire):
             return self.survey.definition(self.fingerprint, self.mechanism)
-        return definition_of(self.name, self.fingerprint, self.mechanism, self.categories, self.about)
+        parts = self.name, self.fingerprint, self.mechanism, self.categories, self.about
+        return definition_of(*parts, labels=self.with_labels)
 
     @classmethod
     def from_json(cls, data: Any) -> Collection:
@@ -203,7 +220,8 @@ class Collection:
             about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
             survey = Survey.from_json(data["survey"]) if "survey" in data else None
             group = minimum_group_in(data)
-            collection = cls(data["name"], mechanism, data["categories"], about, client, sandbox, survey, group)
+            more = about, client, sandbox, survey, group, data.get("labels", False) is True
+            collection = cls(data["name"], mechanism, data["categories"], *more)
             fingerprint = data["fingerprint"]
         except (LookupError, TypeError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error
@@ -461,6 +479,11 @@ def minimum_group_in(definition: Mapping[str, Any]) -> int:
     return group
 
 
+def label_to_charge(mechanism: Mechanism, label: str | None) -> str | None:
+    """The label with which a service charges a report of a mechanism, if no collection asks for labels."""
+    return None if mechanism.hides_repeats else label
+
+
 def collection_of(
     name: str,
     kind: type[Mechanism],
@@ -469,6 +492,8 @@ def collection_of(
     about: About = NOTHING,
     known: Collection | None = None,
     minimum_group: int = MINIMUM_GROUP,
+    *,
+    with_labels: bool = False,
 ) -> Collection:
     """A collection of a mechanism with these options. The number of categories is the default domain size.
 
@@ -482,7 +507,8 @@ def collection_of(
         if "domain_size" in kind.fields and "domain_size" not in options:
             options = {**options, "domain_size": len(categories)}
     options = with_seed(kind, options, None if known is None else known.mechanism)
-    return Collection(name, kind(**options), categories, about, minimum_group=minimum_group).agreed()
+    terms = {"minimum_group": minimum_group, "with_labels": with_labels}
+    return Collection(name, kind(**options), categories, about, **terms).agreed()  # type: ignore[arg-type]
 
 
 def survey_collection(survey: Survey, known: Collection | None = None) -> Collection:

@@ -98,9 +98,15 @@ FORMAT = "ldp-budget client"
 
 
 def definition_of(
-    name: str, fingerprint: str, mechanism: Mechanism, categories: tuple[str, ...] | None, about: About
+    name: str,
+    fingerprint: str,
+    mechanism: Mechanism,
+    categories: tuple[str, ...] | None,
+    about: About,
+    *,
+    labels: bool = False,
 ) -> dict[str, Any]:
-    """The public definition of a collection with that name and fingerprint.
+    """The public definition of a collection with that name and fingerprint; `labels` if devices send them.
 
     Raises `NotSupported` if the mechanism has no client program.
     """
@@ -119,6 +125,7 @@ def definition_of(
         "context": mechanism.fingerprint,
         **mechanism.client_program().to_json(),
         "guarantee": guarantee_in_words(mechanism.guarantee),
+        **({"labels": True} if labels else {}),
     }
     return {**definition, "digest": digest_of(definition)}
 

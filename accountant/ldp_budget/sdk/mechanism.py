@@ -112,6 +112,11 @@ class Mechanism:
     """
     finds_answers: ClassVar[bool] = False
     """True if `estimate` finds the answers itself: it takes `top`, the most answers, and its estimate names them."""
+    hides_repeats: ClassVar[bool] = False
+    """True if one report does not show if it repeats a memoised draw, so that a label would reveal it.
+
+    A service and devices charge such reports without labels, unless the collection asks for them.
+    """
     examples: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     """Parameters with which the checks build the mechanism.
 
@@ -456,6 +461,14 @@ class Mechanism:
         from ..guarantees import Memoised
 
         return self.guarantee.values if isinstance(self.guarantee, Memoised) else None
+
+    @property
+    def pseudonyms(self) -> int:
+        """The values of a number that a user draws once and shows in every report, such as that of a hash function.
+
+        Rounds of reports can be linked by it. 1 if reports have no such number.
+        """
+        return 1
 
     # -- verification -----------------------------------------------------------------------------------
 

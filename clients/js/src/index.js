@@ -43,7 +43,19 @@ export class Client {
   }
 
   /**
-   * The label of the memoised draw that a report of `answer` repeats, for the accounting. It reveals nothing of the answer.
+   * The label to send with a report of `answer`, for the accounting.
+   * @param {string | number} answer
+   * @param {Uint8Array} secret
+   * @returns {string | undefined} undefined where nothing is memoised, and where the reports hide what they repeat, which a
+   *     label would tell, unless the collection asks for labels
+   */
+  labelToSend(answer, secret) {
+    const { labels, mechanism } = this.definition;
+    return HIDES_REPEATS.has(mechanism) && labels !== true ? undefined : this.label(answer, secret);
+  }
+
+  /**
+   * The label of the memoised draw that a report of `answer` repeats. It reveals nothing of the answer.
    * @param {string | number} answer
    * @param {Uint8Array} secret
    * @returns {string | undefined} undefined where nothing is memoised
@@ -89,6 +101,9 @@ export class Client {
     return this.memoises ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : undefined;
   }
 }
+
+/** The mechanisms whose reports show only over time which answers repeat. */
+const HIDES_REPEATS = new Set(["rappor", "loloha"]);
 
 /** A secret to draw memoised answers from: made once, kept on the device, and never sent. */
 export const newSecret = () => systemBytes(32);

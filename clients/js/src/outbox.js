@@ -67,7 +67,7 @@ export class Outbox {
       /** @type {Entry} */
       const entry = {
         ...{ key, collection: definition.name, digest: definition.digest, at: now.toISOString(), state: "waiting" },
-        ...{ report: client.randomize(answer, { secret }), label: client.label(answer, secret) },
+        ...{ report: client.randomize(answer, { secret }), label: client.labelToSend(answer, secret) },
         ...{ units: units === null ? null : paid, about },
       };
       kept.add(entry, key);

@@ -140,6 +140,11 @@ export class Questionnaire {
     return undefined;
   }
 
+  /** Undefined: nothing is memoised. @returns {string | undefined} */
+  labelToSend() {
+    return undefined;
+  }
+
   /**
    * The questions that a report answers, each with its part of the report.
    * @param {Uint8Array} report

@@ -135,6 +135,9 @@ class CollectionAsked(Asked):
     languages: dict[str, dict[str, Any]] = Field(
         {}, description="For each language tag, such as `ko`: title, question, purpose and answers."
     )
+    labels: bool = Field(
+        False, description="Charge `rappor` and `loloha` reports with labels, which tell you which answers repeat."
+    )
     minimum_group: Whole = Field(
         MINIMUM_GROUP, ge=1, le=MOST_GROUP, description="The least number of reports in a round. It never changes."
     )
@@ -174,7 +177,8 @@ def add_collection(asked: CollectionAsked, desk: Caller) -> Response:
         known = desk.accountant.collection(asked.name)
     except (UnknownName, NotSupported):
         known = None
-    made = collection_of(asked.name, kind, options, categories, about, known, asked.minimum_group)
+    group, labels = asked.minimum_group, asked.labels
+    made = collection_of(asked.name, kind, options, categories, about, known, group, with_labels=labels)
     desk.accountant.add_collection(made)
     return ok_with_position(desk.position(), made.to_json())
 
@@ -363,7 +367,11 @@ def take(
         str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
     ] = None,
     label: Annotated[
-        str | None, Header(alias="X-Label", description="Of a memoized report: which draw it repeats.")
+        str | None,
+        Header(
+            alias="X-Label",
+            description="Of a memoized report: the draw it repeats. Ignored if reports hide it.",
+        ),
     ] = None,
     report_mark: ReportMark = None,
     charge_mark: ChargeMark = None,
@@ -394,6 +402,7 @@ def take(
     marks = marks_in(report_mark, charge_mark)
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     with request.app.state.in_flight.only("user", sender.caller, sender.user, sender.key):
+        label = sender.held.collection.label_to_charge(label)
         receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)
     if marks is None:
         return receipt_response(caller, receipt)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from anyio import to_thread
 from fastapi import Header, Query, Request
@@ -18,7 +18,7 @@ from fastapi.responses import Response
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from ldp_budget import InvalidParameter, LdpBudgetError
+from ldp_budget import Collection, InvalidParameter, LdpBudgetError, Mechanism
 from ldp_budget._files import strict_json
 from ldp_budget._validation import shown
 from ldp_budget.accounting.batch import FAILED, Spend, SpendResult
@@ -27,6 +27,7 @@ from ldp_budget.accounting.reservations import MOST_SECONDS
 from ldp_budget.api.schemas import MOST_BYTES, MOST_LINES, receipt_form
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.models import COMMITTED, SPENT, VOIDED
+from ldp_budget.registry.collections import label_to_charge
 
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
@@ -65,7 +66,7 @@ async def spend(asked: SpendAsked, request: Request, desk: Caller, key: KeyHeade
     key = required(key)
     charge = asked.charge(desk) if asked.at_hand(desk) else await run_in_threadpool(asked.charge, desk)
     with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
-        receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked))
+        receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked, charge))
     return receipt_response(desk, receipt)
 
 
@@ -76,9 +77,9 @@ def _quoted(desk: AuthContext, asked: SpendAsked) -> Response:
         )
         raise ServiceError("forbidden", f"{why}. Leave out dry_run: a charge that does not fit is refused.")
     position = desk.position(asked.user)
-    quoted = desk.accountant.quote(
-        asked.user, asked.charge(desk), reports=asked.reports, label=asked.label, policy=asked.policy
-    )
+    charge = asked.charge(desk)
+    label = label_for(charge, asked.label)
+    quoted = desk.accountant.quote(asked.user, charge, reports=asked.reports, label=label, policy=asked.policy)
     return ok_with_position(position, receipt_form(quoted))
 
 
@@ -88,9 +89,20 @@ def check_bounds(desk: AuthContext, asked: ChargeAsked) -> None:
     desk.check_collection(asked.collection)
 
 
-def terms(asked: ChargeAsked) -> dict[str, Any]:
+def terms(asked: ChargeAsked, charge: Chosen) -> dict[str, Any]:
     """Return the fields of a charge other than the user and the mechanism or collection."""
-    return asked.model_dump(include={"reports", "label", "digest", "note", "policy"})
+    fields = asked.model_dump(include={"reports", "digest", "note", "policy"})
+    return {**fields, "label": label_for(charge, asked.label)}
+
+
+Chosen: TypeAlias = "Mechanism | Collection | object"
+
+
+def label_for(charge: Chosen, label: str | None) -> str | None:
+    """Return the label to charge: none where it would reveal which answers repeat, and the reports hide that."""
+    if isinstance(charge, Collection):
+        return charge.label_to_charge(label)
+    return label_to_charge(charge, label) if isinstance(charge, Mechanism) else label
 
 
 # -- batches --------------------------------------------------------------------------------------------
@@ -171,7 +183,8 @@ class _Lines:
             return error
         except ValueError:
             return ServiceError("malformed", "each line must be JSON in UTF-8, without a repeated member")
-        return Spend(user, common.mechanism, common.reports, label, digest, note, common.policy, key)
+        charged = label_for(common.mechanism, label)
+        return Spend(user, common.mechanism, common.reports, charged, digest, note, common.policy, key)
 
     def _look_at(self, rest: str, asked: dict[str, Any]) -> Spend:
         try:
@@ -329,7 +342,7 @@ def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHea
     check_bounds(desk, asked)
     charge, key = asked.charge(desk), required(key)
     with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
-        receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked))
+        receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked, charge))
     return receipt_response(desk, receipt)
 
 

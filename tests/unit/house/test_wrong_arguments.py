@@ -225,6 +225,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         ),
         "Collection.estimate": (POLL.estimate, {"reports": REPORTS}),
         "Collection.labels": (Collection("r", RAPPOR).labels, memo),
+        "Collection.label_to_charge": (POLL.label_to_charge, {"label": "x"}),
         "Collection.answer_names": (POLL.answer_names, {"answers": 3}),
         "Collection.question": (SURVEY.question, {"name": "smoke"}),
         "Collection.seed": (SURVEY.seed, {"user": "u"}),

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest a8da75a265240f552a98d8069fbe0d660be263ee502785333c847de1cfbbf840
+// made by clients/survey/build.mjs from 34 files with the digest 04d53232048dea8e5a7e4b50662c11a3f74ae604e56a2468cd9511c074b6319a
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -1303,7 +1303,18 @@ var Client = class {
     return this.program.run(this.numbered(answer), { secret: this.within(secret) });
   }
   /**
-   * The label of the memoised draw that a report of `answer` repeats, for the accounting. It reveals nothing of the answer.
+   * The label to send with a report of `answer`, for the accounting.
+   * @param {string | number} answer
+   * @param {Uint8Array} secret
+   * @returns {string | undefined} undefined where nothing is memoised, and where the reports hide what they repeat, which a
+   *     label would tell, unless the collection asks for labels
+   */
+  labelToSend(answer, secret) {
+    const { labels, mechanism } = this.definition;
+    return HIDES_REPEATS.has(mechanism) && labels !== true ? void 0 : this.label(answer, secret);
+  }
+  /**
+   * The label of the memoised draw that a report of `answer` repeats. It reveals nothing of the answer.
    * @param {string | number} answer
    * @param {Uint8Array} secret
    * @returns {string | undefined} undefined where nothing is memoised
@@ -1345,6 +1356,7 @@ var Client = class {
     return this.memoises ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : void 0;
   }
 };
+var HIDES_REPEATS = /* @__PURE__ */ new Set(["rappor", "loloha"]);
 var newSecret = () => systemBytes(32);
 
 // clients/js/src/exponentials.js
@@ -2690,7 +2702,7 @@ var Outbox = class {
       const paid = after.spent.lifetime - state.spent.lifetime;
       const entry = {
         ...{ key, collection: definition.name, digest: definition.digest, at: now2.toISOString(), state: "waiting" },
-        ...{ report: client.randomize(answer, { secret }), label: client.label(answer, secret) },
+        ...{ report: client.randomize(answer, { secret }), label: client.labelToSend(answer, secret) },
         ...{ units: units === null ? null : paid, about }
       };
       kept2.add(entry, key);
@@ -4004,6 +4016,10 @@ var Questionnaire = class {
   }
   /** Undefined: nothing is memoised. @returns {string | undefined} */
   label() {
+    return void 0;
+  }
+  /** Undefined: nothing is memoised. @returns {string | undefined} */
+  labelToSend() {
     return void 0;
   }
   /**
