@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .count_tables import note_outside
 from .output import counted, rounded
 from .tables import print_row_table, print_table
 
@@ -97,8 +98,10 @@ def _print_estimates(row: Row) -> None:
             for each in row["answers"]
         ]
         print_table(("answer", "count", "share", "low", "high"), cells)
+        note_outside(row["answers"], *_SHARES)
         return
     print_row_table([{name: row[name] for name in _NUMBERS}])
+    note_outside([row], "mean", "low", "high")
     if "quantiles" in row:
         ends = row["quantile_intervals"]
         click.echo("")
@@ -146,6 +149,7 @@ def _print_table(row: Row) -> None:
         ("question", "answer", "share", "low", "high"),
         [_cells(each, "question", "answer") for each in row["margins"]],
     )
+    note_outside([*row["cells"], *row["margins"]], "share", "low", "high")
     click.echo(
         f"\nIndependence of {first} and {second}: F = {rounded(row['statistic'], 2)} with {rounded(freedom[0], 1)} and "
         f"{rounded(freedom[1], 0)} degrees of freedom, p {_compared(row['p_value'])}"

@@ -25,7 +25,7 @@ from ldp_budget.reports.estimation import (
 )
 
 from .app import collection_names
-from .count_tables import count_cells, count_header
+from .count_tables import count_cells, count_header, note_outside
 from .design_options import design_options, is_designed, show_design
 from .inputs import find_collection
 from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
@@ -279,6 +279,8 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def _print_mean(row: dict[str, Any]) -> None:
     """Print a mean; of a distribution its quantiles and bins too."""
     print_row_table([_plain(row)])
+    if "max_bias" not in row:
+        note_outside([row], "mean", "low", "high")
     if "bins" not in row:
         return
     ends = row["quantile_intervals"]

@@ -8,7 +8,7 @@ import click
 
 from ldp_budget.reports.estimation import estimate_files, estimate_if_any, plain_rows, survey_row, survey_rows
 
-from .count_tables import count_cells, count_header
+from .count_tables import count_cells, count_header, note_outside
 from .output import JSON, LINES, counted, print_json, print_rows
 from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
@@ -102,3 +102,4 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
         else:
             shown = {name: value for name, value in own.items() if not isinstance(value, dict | list)}
             print_row_table([{name: value for name, value in shown.items() if name not in ("asked", "reports")}])
+            note_outside([own], "mean", "low", "high")

@@ -8,9 +8,10 @@ in bin v makes a report in bin o, and π the shares of the reports, a step takes
 where S averages a bin with its neighbors by the weights 1/4, 1/2, 1/4. Steps are repeated until f stays the same. The
 smoothing does not vanish with many reports: it is an assumption that near values are about as common.
 
-Two errors of the fixed point f are estimated. Its covariance is that of π, carried through the derivative of the fixed
-point. Its bias is that of a distribution known to have the same fixed point: f itself, of which the expected reports
-have the fixed point f + bias. Confidence intervals allow for twice that bias, since f has lost some of it already.
+The intervals of quantiles and bins hold for any values: they are those of `_distribution_bounds`. With `smooth`, they
+assume what the smoothing assumes. Then two errors of the fixed point f are estimated. Its covariance is that of π, carried
+through the derivative of the fixed point. Its bias is that of a distribution known to have the same fixed point: f itself, of
+which the expected reports have the fixed point f + bias. Intervals allow for twice that bias, since f has lost some of it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ldp_budget.sdk.accepted_values import quantile
+from ldp_budget.sdk.accepted_values import quantile, stretch
 from ldp_budget.sdk.estimates import MeanEstimate, SumAggregate
+
+from ._distribution_bounds import distribution_bounds, margin_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,8 +113,7 @@ class DistributionEstimate(MeanEstimate):
 
     `matrix`: see `transitions`. `counts`: the reports in each bin; weighted, where reports have weights. `shown`: the
     bins that are listed. `covariance`: that of the shares of the bins, for a designed sample; None if the reports are
-    independent. The interval of the mean is that of a `MeanEstimate`. Intervals of shares and quantiles hold for
-    smooth distributions.
+    independent. `chances`: see `cumulative`. The interval of the mean is that of a `MeanEstimate`.
     """
 
     matrix: Floats = field(kw_only=True)
@@ -120,6 +122,7 @@ class DistributionEstimate(MeanEstimate):
     lower: float = field(kw_only=True)
     upper: float = field(kw_only=True)
     covariance: Floats | None = field(default=None, kw_only=True)
+    chances: Floats = field(kw_only=True)
 
     def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
         return self.bins(level)
@@ -158,51 +161,83 @@ class DistributionEstimate(MeanEstimate):
         )
         return margins
 
-    def bins(self, level: float = 0.95) -> list[dict[str, Any]]:
+    def _bounds(self, level: float) -> tuple[Floats, Floats]:
+        """Return the least and the greatest share of the values up to each edge of the fine bins, (bins + 1,)."""
+        if level not in self._known:
+            variance = 0.0
+            if self.covariance is not None:
+                # The variances of the shares of the reports below each edge: a cumulative sum of both sides.
+                below = np.diagonal(np.cumsum(np.cumsum(self.covariance, axis=0), axis=1))
+                variance = float(below.max()) * (1.0 if self.freedom is None else stretch(level, self.freedom))
+            margin = margin_of(self.reports / self.overlap, level, variance)
+            shares = np.cumsum(self.counts / self.reports)[:-1]
+            self._known[level] = distribution_bounds(self.chances, shares, margin)
+        return self._known[level]
+
+    @functools.cached_property
+    def _known(self) -> dict[float, tuple[Floats, Floats]]:
+        return {}
+
+    def bins(self, level: float = 0.95, *, smooth: bool = False) -> list[dict[str, Any]]:
         """Return the shares of the listed bins: their ends, the share, and its confidence interval.
 
         Parameters:
             level: the probability with which each interval covers, above 0 and below 1.
+            smooth: True for the narrower intervals that hold if near values are about as common.
 
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
+        quantile(level)
         sums: Floats = np.repeat(np.eye(self.shown), len(self.shares) // self.shown, axis=1)
-        shares, margins = sums @ self.shares, self._margins(sums, level)
+        shares = sums @ self.shares
+        if smooth:
+            margins = self._margins(sums, level)
+            low, high = shares - margins, shares + margins
+        else:
+            least, most = (each[:: len(self.shares) // self.shown] for each in self._bounds(level))
+            low, high = np.minimum(least[1:] - most[:-1], shares), np.maximum(most[1:] - least[:-1], shares)
         edges = np.linspace(self.lower, self.upper, self.shown + 1).tolist()
         return [
-            {"low": low, "high": high, "share": share, "share_low": least, "share_high": most}
-            for (low, high), share, least, most in zip(
+            {"low": start, "high": end, "share": share, "share_low": least, "share_high": most}
+            for (start, end), share, least, most in zip(
                 pairwise(edges),
                 shares.tolist(),
-                np.clip(shares - margins, 0, 1).tolist(),
-                np.clip(shares + margins, 0, 1).tolist(),
+                np.clip(low, 0, 1).tolist(),
+                np.clip(high, 0, 1).tolist(),
                 strict=True,
             )
         ]
 
     def quantiles(
-        self, probabilities: tuple[float, ...] = PROBABILITIES, level: float = 0.95
+        self, probabilities: tuple[float, ...] = PROBABILITIES, level: float = 0.95, *, smooth: bool = False
     ) -> list[dict[str, float]]:
         """Return quantiles with confidence intervals: the values at which the distribution function may reach them.
 
         Parameters:
             probabilities: those of the quantiles, from 0 to 1.
             level: the probability with which each interval covers, above 0 and below 1.
+            smooth: True for the narrower intervals that hold if near values are about as common.
 
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
-        below = np.tril(np.ones((len(self.shares),) * 2))
-        reached, margins = below @ self.shares, self._margins(below, level)
-        edges = np.linspace(self.lower, self.upper, len(reached) + 1)
-        # The first value that may reach a probability, and the last that may not.
-        highest = np.maximum.accumulate(reached + margins)
-        lowest = np.minimum.accumulate((reached - margins)[::-1])[::-1]
-        value, low, high = (
-            np.interp(probabilities, np.concatenate(([0.0], np.clip(curve, 0, 1))), edges)
-            for curve in (reached, highest, lowest)
-        )
+        quantile(level)
+        reached = np.concatenate(([0.0], np.cumsum(self.shares)))
+        edges = np.linspace(self.lower, self.upper, len(reached))
+        value = np.interp(probabilities, np.clip(reached, 0, 1), edges)
+        if smooth:
+            margins = np.concatenate(([0.0], self._margins(np.tril(np.ones((len(self.shares),) * 2)), level)))
+            # The first value that may reach a probability, and the last that may not.
+            highest = np.maximum.accumulate(reached + margins)
+            lowest = np.minimum.accumulate((reached - margins)[::-1])[::-1]
+            low, high = (np.interp(probabilities, np.clip(curve, 0, 1), edges) for curve in (highest, lowest))
+        else:
+            least, most = self._bounds(level)
+            # The last edge that cannot reach a probability, and the first that must.
+            low = edges[np.maximum(np.searchsorted(most, probabilities, side="left") - 1, 0)]
+            high = edges[np.searchsorted(least, probabilities, side="left")]
+            value = np.clip(value, low, high)
         columns = (list(column) for column in (probabilities, value.tolist(), low.tolist(), high.tolist()))
         names = ("quantile", "value", "low", "high")
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -111,6 +111,7 @@ class SquareWave(MovingWindow):
             matrix=self._transitions,
             counts=counts,
             covariance=covariance,
+            chances=self._chances,
             shown=self.bins,
             lower=lower,
             upper=upper,
@@ -121,3 +122,9 @@ class SquareWave(MovingWindow):
         from ._smoothed_distribution import transitions
 
         return transitions(self.keep / ONE, self.window, POINTS, self._fine)
+
+    @functools.cached_property
+    def _chances(self) -> NDArray[np.float64]:
+        from ._distribution_bounds import cumulative
+
+        return cumulative(self.keep / ONE, self.window, POINTS, self._fine)

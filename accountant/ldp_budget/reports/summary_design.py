@@ -118,21 +118,19 @@ def within_bounds(answers: Sequence[Row]) -> tuple[list[Row], bool]:
     """Return the rows of answers with shares within 0 and 1, and True if one was outside."""
     inside: list[Row] = []
     for each in answers:
-        share, low, high = _inside(each["share"], each["share_low"], each["share_high"])
+        share = _inside(each["share"])
         count = each["count"] * (share / each["share"] if share else 0.0)
-        inside.append({**each, "share": share, "share_low": low, "share_high": high, "count": count})
+        inside.append({**each, "share": share, "count": count})
     return inside, any(old["share"] != new["share"] for old, new in zip(answers, inside, strict=True))
 
 
-def _inside(share: float, low: float, high: float) -> tuple[float, float, float]:
-    """Return a share within 0 and 1, and its interval, extended by the step: so no interval shrinks to a point."""
-    inside = min(1.0, max(0.0, share))
-    step = inside - share
-    return inside, max(0.0, low + min(0.0, step)), min(1.0, high + max(0.0, step))
+def _inside(share: float) -> float:
+    """Return a share within 0 and 1, as its interval is."""
+    return min(1.0, max(0.0, share))
 
 
 OUTSIDE = Note(
-    "The noise can move an estimate below 0 or above 100 %. It is shown as 0 or 100 %, with a wider interval."
+    "The noise can move an estimate below 0 or above 100 %. It is shown as 0 or 100 %; the interval is not changed."
 )
 
 
@@ -269,5 +267,5 @@ def _cells(table: Row, texts: Mapping[str, str]) -> Iterator[Block]:
 
 
 def _cell(row: Row) -> str:
-    share, low, high = map(percent, _inside(row["share"], row["low"], row["high"]))
+    share, low, high = map(percent, (_inside(row["share"]), row["low"], row["high"]))
     return f"{share} ({low.removesuffix(' %')} to {high.removesuffix(' %')})"

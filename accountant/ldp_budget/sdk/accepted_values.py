@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_HALVINGS = 44
+_HALVINGS = 36
 _TINY = 1e-100
 _LEAST_SKEWED, _MOST_SKEWED = 1e-4, 1e4
 """Skewness at which the gamma law is normal to four digits, and beyond which it has no more digits."""

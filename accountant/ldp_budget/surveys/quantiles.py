@@ -39,5 +39,7 @@ def quantiles(
     """
     shares = bins.means(cells)
     covariance = bins.design.covariance(bins.moments, shares.influence)
-    plain = MeanEstimate(mean.respondents, float(mean.values[0]), float(mean.std_errors[0]), freedom=mean.freedom)
+    # As many reports as count alike, for the weights of the respondents.
+    alike = max(1, int(1 / (shares.influence.scale**2 @ bins.moments.counts)))
+    plain = MeanEstimate(alike, float(mean.values[0]), float(mean.std_errors[0]), freedom=mean.freedom)
     return mechanism.distribution(shares.values, covariance, plain).details(level)

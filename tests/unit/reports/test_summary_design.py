@@ -5,25 +5,23 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from ldp_budget.reports.summary_blocks import Facts, Grid, p_value
 from ldp_budget.reports.summary_design import two_way_section, within_bounds
 from ldp_budget.reports.survey_summary import Weighting
 
 
 def test_within_bounds_keeps_shares_that_are_inside() -> None:
-    row = {"share": 0.25, "share_low": -0.1, "share_high": 0.5, "count": 10.0}
-    assert within_bounds([row]) == ([{**row, "share_low": 0.0}], False)
+    row = {"share": 0.25, "share_low": 0.0, "share_high": 0.5, "count": 10.0}
+    assert within_bounds([row]) == ([row], False)
 
 
-def test_within_bounds_widens_the_interval_of_a_share_outside() -> None:
-    low = {"share": -0.1, "share_low": -0.25, "share_high": -0.05, "count": -4.0}
-    high = {"share": 1.25, "share_low": 1.125, "share_high": 1.5, "count": 50.0}
-    (first, second), moved = within_bounds([low, high])
-    assert moved
-    assert first == {"share": 0.0, "share_low": 0.0, "share_high": pytest.approx(0.05), "count": 0.0}
-    assert second == {"share": 1.0, "share_low": 0.875, "share_high": 1.0, "count": 40.0}
+def test_within_bounds_cuts_a_share_outside_and_keeps_its_interval() -> None:
+    low = {"share": -0.1, "share_low": 0.0, "share_high": 0.05, "count": -4.0}
+    high = {"share": 1.25, "share_low": 0.875, "share_high": 1.0, "count": 50.0}
+    assert within_bounds([low, high]) == (
+        [{**low, "share": 0.0, "count": 0.0}, {**high, "share": 1.0, "count": 40.0}],
+        True,
+    )
 
 
 def test_p_value_has_four_decimals() -> None:
