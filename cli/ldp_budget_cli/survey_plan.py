@@ -88,6 +88,7 @@ def plan_survey(
     if (respondents is None) == (margin is None):
         raise click.UsageError("Give either --respondents N or --margin SHARE, such as --margin 3%.")
     if survey is None:
+        from .collection import warn_of_pseudonyms
         from .inputs import find_collection
 
         assert collection is not None
@@ -96,7 +97,10 @@ def plan_survey(
         found = find_collection(ctx, collection)
         if found.survey is not None:
             raise click.UsageError(f"{collection} is a survey. Use --survey {collection}")
-        _show(plan_collection(found.mechanism, respondents, margin), _print_collection, as_json)
+        row = plan_collection(found.mechanism, respondents, margin)
+        _show(row, _print_collection, as_json)
+        if row["respondents"] is not None:
+            warn_of_pseudonyms(found, row["respondents"])
         return
     from .survey import read_survey
 
