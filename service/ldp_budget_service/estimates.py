@@ -128,12 +128,13 @@ def _row(collection: Collection, files: Sequence[Path], asked: Asked) -> Asked:
 
 
 def _blocks(collection: Collection, path: Path) -> Iterator[NDArray[Any]]:
-    """Yield the reports in a file, in blocks."""
+    """Yield the reports in a file, in blocks. The file has no name from then on, so that a killed service leaves none."""
     import numpy as np
 
     dtype, shape, width = report_layout(collection.mechanism)
     size = max(1, _BLOCK_BYTES // width) * width
     native = np.dtype(dtype).newbyteorder("=")
     with open(path, "rb") as file:
+        path.unlink()
         while data := file.read(size):
             yield np.frombuffer(data, native).reshape(len(data) // width, *shape)
