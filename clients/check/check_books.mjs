@@ -10,6 +10,8 @@ const MEASURES = { epsilon: ["ε", 9], rho: ["ρ (zCDP)", 12], mu_squared: ["μ�
 const HEX32 = /^[0-9a-f]{32}$/, HEX64 = /^[0-9a-f]{64}$/, HEX128 = /^[0-9a-f]{128}$/;
 const STATEMENT = "format version time collection client accounts accounts_root charges charges_root reports reports_root " +
   "width measure limit maximum receipt_keys estimate";
+const QUESTIONNAIRE = "format version client name title organisation contact purpose languages mechanism fingerprint context ask " +
+  "selection report rounds questions guarantee digest";
 const DEFINITION = "format version name title question purpose contact languages answers mechanism fingerprint context input " +
   "steps tables memo report guarantee digest";
 
@@ -382,7 +384,7 @@ const readDefinition = (data, statement) => {
   need(client.digest === digest && digest === statement.client, "the definition is not that of the statement");
   need(client.name === statement.collection, "the definition is of another collection");
   need(isObject(client.guarantee), "the definition has no guarantee");
-  if (client.format === "ldp-budget questionnaire") return client;
+  if (client.format === "ldp-budget questionnaire") return members(client, QUESTIONNAIRE, "the definition");
   members(client, DEFINITION, "the definition");
   need(client.format === "ldp-budget client" && whole(client.version) === 1, "not a definition of version 1");
   need(typeof client.memo === "string", "a text has another form");

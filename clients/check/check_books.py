@@ -39,6 +39,10 @@ DEFINITION = [
     "format", "version", "name", "title", "question", "purpose", "contact", "languages", "answers", "mechanism",
     "fingerprint", "context", "input", "steps", "tables", "memo", "report", "guarantee", "digest",
 ]  # fmt: skip
+QUESTIONNAIRE = [
+    "format", "version", "client", "name", "title", "organisation", "contact", "purpose", "languages", "mechanism",
+    "fingerprint", "context", "ask", "selection", "report", "rounds", "questions", "guarantee", "digest",
+]  # fmt: skip
 Found = namedtuple("Found", "statement client lines unchecked")
 
 
@@ -439,7 +443,7 @@ def read_definition(data, statement):
     need(client.get("name") == statement["collection"], "the definition is of another collection")
     need(isinstance(client.get("guarantee"), dict), "the definition has no guarantee")
     if client.get("format") == "ldp-budget questionnaire":
-        return client
+        return members(client, QUESTIONNAIRE, "the definition")
     members(client, DEFINITION, "the definition")
     need(client["format"] == "ldp-budget client" and whole(client["version"]) == 1, "not a definition of version 1")
     need(isinstance(client["memo"], str), "a text has another form")
@@ -678,11 +682,8 @@ def read_receipt(data, statement):
     made = parsed(data, "a receipt", loose=True)
     need(isinstance(made, dict) and made.get("format") == "ldp-budget receipt", "not a receipt of version 1")
     need(whole(made.get("version")) == 1, "not a receipt of version 1")
-    (
-        text_like(made.get("secret"), HEX32),
-        text_like(made.get("client"), HEX64),
-        text_like(made.get("report"), "([0-9a-f]{2})+"),
-    )
+    for name, form in (("secret", HEX32), ("client", HEX64), ("report", "([0-9a-f]{2})+")):
+        text_like(made.get(name), form)
     need(isinstance(made.get("collection"), str), "a text has another form")
     costs, promise = members(made.get("costs"), [*MEASURES, "delta"], "the costs"), made.get("promise")
     for cost in costs.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,9 @@ from ldp_budget.publication.estimate import estimate_of
 from ldp_budget.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget.publication.publisher import _salt, account_leaf, charge_of
 from ldp_budget.publication.signed_note import LogKey
-from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.collections import Collection, survey_collection
 from ldp_budget.registry.public_definition import About
+from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Marks
 
 if TYPE_CHECKING:
@@ -133,6 +135,23 @@ def survey(kind: str, answers: int, people: int, number: int, before: Sequence[b
     return {"keys": [KEY.verifier_key], "files": shown(files), "receipts": [receipt], "proof": canonical_json(proof)}
 
 
+def of_questionnaire(made: dict[str, Any]) -> dict[str, Any]:
+    """Return the files and the receipt of a survey whose definition is that of a questionnaire."""
+    receipt = made["receipts"][0]
+    questions = (
+        SurveyQuestion("mood", "How do you feel?", categories=("good", "bad")),
+        SurveyQuestion("smoke", "Do you smoke?", kind="yes-no", categories=("yes", "no")),
+    )
+    definition = survey_collection(Survey(receipt["collection"], questions, Decimal(1), "all")).definition()
+    *before, entry = entries_in(made["files"])
+    statement = {**json.loads(entry), "client": definition["digest"]}
+    kept = {name: each for name, each in made["files"].items() if not name.startswith(("tile/", "checkpoint"))}
+    log_files = signed([*before, canonical_json(statement).encode()])
+    client = {"client.json": canonical_json(definition).encode()}
+    mine = {**receipt, "client": definition["digest"], "promise": promised(definition)}
+    return {"files": {**kept, **shown({**log_files, **client})}, "receipts": [mine]}
+
+
 def shown(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return files in base64."""
     return {name: base64.b64encode(content).decode() for name, content in sorted(files.items())}
@@ -164,6 +183,7 @@ def cases() -> list[dict[str, Any]]:
         before = entries_in(found[-1]["files"]) if found else []
         made = survey(kind, answers, people, number, before)
         found.append({"name": f"{kind} with {answers} answers", "accepted": True, **made})
+    found.append({**found[-1], "name": "a questionnaire", **of_questionnaire(found[-1])})
     honest = found[0]
     files, receipt, proof = honest["files"], honest["receipts"][0], json.loads(honest["proof"])
     [entry] = entries_in(files)
