@@ -17,6 +17,7 @@ from ldp_budget.errors import UnknownName
 from .app import check_local, open_ledger
 from .inputs import listed_users, user_column_option
 from .limit_text import minute
+from .notes import print_note
 from .number_types import NumberRange
 from .output import CSV, confirm, counted, json_option, print_json, print_rows, rows_options, yes_option
 from .table_reader import layout_options
@@ -213,7 +214,7 @@ def revoke(ctx: click.Context, name: str, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "revoked": True})
         return
-    click.echo(f"revoked: {name}. A running service refuses it within a second", err=True)
+    print_note(f"revoked: {name}. A running service refuses it within a second")
 
 
 def _after(ledger: BudgetClient, days: float | None) -> datetime | None:
@@ -253,11 +254,9 @@ def _show(ledger: BudgetClient, made: ApiKey, secret: str, out: str | None, as_j
         return
     until = "" if made.expires is None else f", until {shown['expires']}"
     if out is not None:
-        click.echo(f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is in {out}", err=True)
+        print_note(f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is in {out}")
         return
-    click.echo(
-        f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is shown once; store it now:", err=True
-    )
+    print_note(f"API key {made.name}: {', '.join(made.scopes)}{until}. Its secret is shown once; store it now:")
     click.echo(secret)
 
 
@@ -378,10 +377,10 @@ def _address(service: str, collection: str) -> str:
 def _revoke(invitations: Invitations, collection: str, users: Iterable[str] | None) -> None:
     if users is None:
         invitations.revoke(collection)
-        click.echo("revoked: the links of all users so far", err=True)
+        print_note("revoked: the links of all users so far")
         return
     count = 0
     for user in users:
         invitations.revoke(collection, user)
         count += 1
-    click.echo(f"revoked: the links of {counted(count, 'user')} so far", err=True)
+    print_note(f"revoked: the links of {counted(count, 'user')} so far")

@@ -23,6 +23,7 @@ from ldp_budget.sdk.domain import Interval, yes_no
 
 from .inputs import ALIKE_TOO, Repeats
 from .missing_values import MissingValues
+from .notes import print_note
 from .output import counted
 from .people import Footers, any_odd, kind_of_no_user, why_no_user
 from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
@@ -91,9 +92,9 @@ class Answers:
             (self.again, "left out: a repeated user (--once)"),
         ):
             if count:
-                click.echo(f"{counted(count, 'row')} {why}", err=True)
+                print_note(f"{counted(count, 'row')} {why}")
         if self.clipped:
-            click.echo(f"{counted(self.clipped, 'number')} outside the range: replaced by the nearest end", err=True)
+            print_note(f"{counted(self.clipped, 'number')} outside the range: replaced by the nearest end")
         alike = 0 if self.spellings is None else self.spellings.alike()
         if alike:
             click.echo(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .command_groups import COMMANDS, GROUPS
+from .notes import print_note, set_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +77,7 @@ def _say_retries() -> None:
     def once(record: logging.LogRecord) -> bool:
         log.removeFilter(once)
         log.setLevel(logging.WARNING)
-        click.echo(f"{record.getMessage()} Ctrl-C stops.", err=True)
+        print_note(f"{record.getMessage()} Ctrl-C stops.")
         return False
 
     log.setLevel(logging.INFO)
@@ -123,7 +124,9 @@ def parse_time(ctx: click.Context, parameter: click.Parameter, value: str | None
 
 LEDGER_VARIABLE = "LDP_BUDGET_LEDGER"
 GLOBAL = {"--ledger": "--ledger budget.db", "--at": "--at 2027-03-01"}
-"""The root options that may also follow the command, each with an example."""
+"""The root options with a value that may also follow the command, each with an example."""
+_QUIET = "--quiet"
+"""The root option without a value that may also follow the command."""
 _OPENED = f"{__package__}.ledger"
 """The context key of the ledger that this command has opened."""
 _AT = f"{__package__}.at"
@@ -223,9 +226,14 @@ class Root(click.Group):
     envvar="LDP_BUDGET_PLAIN_HTTP",
     help="Allow unencrypted HTTP to a service on another machine. Anyone on the network can read the API key.",
 )
+@click.option(
+    "--quiet",
+    is_flag=True,
+    help="Print no notes and no progress; warnings and errors stay. May also follow the command.",
+)
 @click.version_option(package_name="ldp-budget")
 @click.pass_context
-def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http: bool) -> None:
+def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http: bool, quiet: bool) -> None:
     """Calibrate, account for and collect data under local differential privacy.
 
     Start with: ldp-budget demo
@@ -244,6 +252,8 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
     ctx.obj = ledger
     ctx.meta[_AT] = at
     ctx.meta[_PLAIN] = plain_http
+    if quiet:
+        set_quiet(ctx)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -277,7 +287,7 @@ def _global_first(args: list[str]) -> list[str]:
             first += rest[place : place + 2]
             del rest[place : place + 2]
             end -= 2
-        elif rest[place].partition("=")[0] in GLOBAL:
+        elif rest[place] == _QUIET or rest[place].partition("=")[0] in GLOBAL:
             first.append(rest.pop(place))
             end -= 1
         else:
@@ -360,7 +370,7 @@ def open_place(
         raise
     if is_sandbox:
         ctx.find_root().meta[_SANDBOX] = True
-        click.echo(f"Sandbox: nothing counts in {place if is_path(place) else opened.name}", err=True)
+        print_note(f"Sandbox: nothing counts in {place if is_path(place) else opened.name}")
     return opened
 
 

@@ -17,6 +17,7 @@ from ldp_budget.guarantees.fixed_point import printed_up
 from .app import open_ledger, policy_names
 from .inputs import check_no_list, listed_users, user_column_option
 from .limit_text import SYMBOLS, figures_of, minute, number, own_unit, quota_rows, spent_epsilon, yearly_text
+from .notes import print_note
 from .output import (
     CSV,
     JSON,
@@ -35,7 +36,7 @@ from .table_reader import layout_options
 from .tables import Affordable, Loss, print_row_table, print_table, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.limits import Limit
@@ -216,6 +217,7 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
     found = ledger.balance(user, policy)
     central = None if shuffled is None else found.shuffled(shuffled)
     result = {**found.to_json(), **({} if shuffled is None else {"shuffled": central})}
+    _add_epsilon(result.get("limits", ()), found)
     odometer = result["odometer"]
     if not found.charges and not found.erased:
         _note_no_charge(user)
@@ -240,6 +242,14 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
         click.echo("No central ε is shown: nothing was spent, or no bound is known")
     if "worst_epsilon_per_year" in result:
         click.echo(yearly_text(found.policy))
+
+
+def _add_epsilon(rows: Sequence[dict[str, Any]], found: Balance) -> None:
+    """Add the ε of the promise to limits that count in a unit of their own: its capacity, and what is spent of it."""
+    for row, state in zip(rows, found.limits, strict=False):  # an erased user has no limits
+        if own_unit(state.limit) is not None:
+            row["capacity"]["epsilon"] = row["epsilon"]
+            row["spent"]["epsilon"] = spent_epsilon(state)
 
 
 def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
@@ -296,7 +306,7 @@ def history(ctx: click.Context, user: str, form: str | None) -> None:
 
 def _note_no_charge(user: str) -> None:
     """Print that a user has no charge: the name may be misspelled."""
-    click.echo(f"No charge of a user {user!r} yet", err=True)
+    print_note(f"No charge of a user {user!r} yet")
 
 
 def _history_row(row: Row, rows: list[Row]) -> Row:
@@ -359,7 +369,7 @@ def reservations(ctx: click.Context, user: str | None, form: str | None) -> None
     if form is not None:
         print_rows(rows, form)
     elif not rows:
-        click.echo("no open reservations", err=True)
+        print_note("no open reservations")
     else:
         print_row_table([_reservation_row(row, rows) for row in rows], ("note", "reports", "account", "collection"))
 

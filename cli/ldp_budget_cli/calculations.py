@@ -19,6 +19,7 @@ from .errors import did_you_mean
 from .limit_text import number
 from .mechanism_cards import card_lines
 from .mechanism_subcommands import as_typed, mechanism_command, parse_reports
+from .notes import print_note
 from .number_types import WHOLE, parse_margin
 from .output import (
     JSON,
@@ -198,9 +199,8 @@ def _print_next(
     exact = dict(rules).get("exact")
     if exact is not None and exact["epsilon_per_report"] > best:
         more = f" --plan-delta {total_delta}" if float(total_delta) else ""
-        click.echo(
-            f"Or, if all reports are fixed now: ldp-budget policy set default --plan COLLECTION={reports}{more}",
-            err=True,
+        print_note(
+            f"Or, if all reports are fixed now: ldp-budget policy set default --plan COLLECTION={reports}{more}"
         )
 
 
@@ -261,7 +261,7 @@ def _filter(row: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--epsilon", required=True, metavar="E", help="The privacy loss ε of one report.")
-@click.option("--domain-size", type=WHOLE, metavar="D", help="The number of possible answers. Needs --users.")
+@click.option("--domain-size", type=WHOLE, metavar="D", help="The number of possible answers. Needs --users or --margin.")
 @click.option(
     "--users", type=WHOLE, metavar="N", help="The number of users. For numbers: rank by the error of the mean."
 )
@@ -275,7 +275,8 @@ def _filter(row: dict[str, Any]) -> str:
     "--margin",
     metavar="SHARE",
     callback=parse_margin,
-    help="Show how many respondents give every share this margin of error, at 95 %: 0.03 or 3% is 3 points.",
+    help="Show how many respondents give every share this margin of error, at 95 %: 0.03 or 3% is 3 points. Without --users, "
+    "show the errors for the least number.",
 )
 @plot_option("the comparison")
 @rows_options
@@ -301,14 +302,16 @@ def compare(
     from ldp_budget.registry.ranking import rank_frequency, rank_numeric
 
     numeric = _both("lower", lower, "upper", upper)
+    if margin is not None and domain_size is None:
+        raise click.UsageError("--margin needs --domain-size D.")
+    if margin is not None and users is None and domain_size is not None:
+        users = _least_users(epsilon, domain_size, margin)
     if domain_size is not None or not numeric:  # with a range, --users may also be given alone
         frequency = _both("domain-size", domain_size, "users", users)
         if not (frequency or numeric):
             raise click.UsageError("The answers are missing. Add --domain-size D --users N, or --lower L --upper U")
     if total_delta is not None and reports is None:
         raise click.UsageError("--total-delta needs --reports K.")
-    if margin is not None and domain_size is None:
-        raise click.UsageError("--margin needs --domain-size D and --users N.")
     reasons: dict[str, str] = {}
     totals_of = None if reports is None else _totals_of(reports, total_delta, reasons)
     rows: list[dict[str, Any]] = []
@@ -328,6 +331,19 @@ def compare(
     if reports is not None:
         _print_totals(rows, reports)
         print_reasons(reasons)
+
+
+def _least_users(epsilon: str, domain_size: int, margin: float) -> int:
+    """Return the least number of respondents for which some mechanism gives the margin; prints it."""
+    from ldp_budget.registry.ranking import rank_frequency
+
+    found = [row["respondents"] for row in rank_frequency(epsilon, domain_size, 1, margin=margin)]
+    enough = [number for number in found if number is not None]
+    if not enough:
+        raise click.UsageError("--margin: no number of respondents gives it with any mechanism. Raise ε or the margin.")
+    users = int(min(enough))
+    print_note(f"{counted(users, 'respondent')}, the least number that gives the margin with the best mechanism")
+    return users
 
 
 def _totals_of(
@@ -451,7 +467,7 @@ def mechanisms(name: str | None, form: str | None) -> None:
     )
     for row in rows:
         if row["status"] != "ok":
-            click.echo(f"Plugin {row['plugin']} {row['plugin_version']} {row['status']}", err=True)
+            print_note(f"Plugin {row['plugin']} {row['plugin_version']} {row['status']}")
 
 
 def _shown_name(row: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .notes import print_note
 from .output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -197,5 +198,5 @@ def write_certificate(path: str, charges: Iterable[tuple[Guarantee, int]], delta
     except OSError as error:
         raise click.ClickException(f"Cannot write {path}: {error.strerror}. Nothing was written.") from None
     claim = json.loads(data)
-    click.echo(f"Wrote {path}: ε = {claim['epsilon']} at δ = {claim['delta']}, {len(data)} bytes.", err=True)
+    print_note(f"Wrote {path}: ε = {claim['epsilon']} at δ = {claim['delta']}, {len(data)} bytes.")
     next_step(f"ldp-budget check {path}")

@@ -22,6 +22,7 @@ from .design_options import combinations_in, note_public, odd_values
 from .errors import REFUSED
 from .inputs import find_collection, read_json
 from .mechanism_subcommands import MechanismGroup, mechanism_command
+from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, next_step, print_json, print_rows, rows_options, strict_option
 from .tables import print_fields, print_row_table
@@ -220,7 +221,7 @@ def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
     try:
         definition = ledger.collection(name).to_json()
     except NotSupported as error:
-        click.echo(f"Shown as it is stored, because {error}", err=True)
+        print_note(f"Shown as it is stored, because {error}")
         definition = next(stored for stored in ledger.collections() if stored["name"] == name)
     _show(definition, as_json)
 
@@ -272,7 +273,7 @@ def _show(definition: dict[str, Any], as_json: bool) -> None:
         print_json(definition)
     elif "survey" in definition:
         print_fields({name: value for name, value in _in_short(definition).items() if name != "survey"})
-        click.echo(f"\nThe questions: ldp-budget survey show {definition['name']}", err=True)
+        print_note(f"\nThe questions: ldp-budget survey show {definition['name']}")
     else:
         print_fields(definition)
 
@@ -394,7 +395,7 @@ def seal(
     _note_attributes(out, find_collection(ctx, collection))
     if waiting:
         least = group or find_collection(ctx, collection).minimum_group
-        click.echo(f"{counted(waiting, 'report waits', 'reports wait')} for a whole group of {least}", err=True)
+        print_note(f"{counted(waiting, 'report waits', 'reports wait')} for a whole group of {least}")
     if as_json:
         print_json({"round": name, "reports": count, "out": out, "waiting": waiting})
     else:

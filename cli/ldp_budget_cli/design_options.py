@@ -17,6 +17,7 @@ from ldp_budget._lookalikes import difference, near, skeleton
 from ldp_budget._validation import canonical_text
 from ldp_budget.reports.answer_texts import folded
 
+from .notes import print_note
 from .number_types import WholeRange
 from .output import JSON, LINES, counted, options, print_json, print_rows
 from .text_lists import split_names
@@ -77,10 +78,9 @@ def note_public(public: Sequence[str], counts: Counter[tuple[str, ...]]) -> None
         return
     combination, smallest = min(counts.items(), key=lambda item: (item[1], item[0]))
     verb = "travels" if len(public) == 1 else "travel"
-    click.echo(
+    print_note(
         f"Public: {', '.join(public)} {verb} with each report, without noise. {counted(len(counts), 'combination')}; "
-        f"the smallest, {', '.join(combination) or '(empty)'}, has {counted(smallest, 'person', 'people')}",
-        err=True,
+        f"the smallest, {', '.join(combination) or '(empty)'}, has {counted(smallest, 'person', 'people')}"
     )
     if smallest < _SMALL_CROWD:
         click.echo(
@@ -290,21 +290,20 @@ def show_design(
 def _note_estimate(row: dict[str, Any], files: int, *, independent: bool) -> None:
     """Print what the public columns of the reports reveal, and what the rounds assume."""
     for note in row.get("notes", ()):
-        click.echo(f"Note: {note}", err=True)
+        print_note(f"Note: {note}")
     if "left_out" in row:
-        click.echo(f"{counted(row['left_out'], 'report')} left out: the weight is 0", err=True)
+        print_note(f"{counted(row['left_out'], 'report')} left out: the weight is 0")
     public = row["public"]
     listed = ", ".join(name for name in public["columns"] if name != "round")
     if listed:
-        click.echo(
+        print_note(
             f"Public columns: {listed}. Each report hides among those of its combination; the smallest has "
-            f"{counted(public['smallest'], 'respondent')}",
-            err=True,
+            f"{counted(public['smallest'], 'respondent')}"
         )
     parts = [each for each in (row, *row.values()) if isinstance(each, dict) and "groups" in each]
     alone = max((each["respondents"] - sum(of["respondents"] for of in each["groups"]) for each in parts), default=0)
     if alone:
-        click.echo(f"Note: groups of a single respondent have no interval and are left out: {alone}", err=True)
+        print_note(f"Note: groups of a single respondent have no interval and are left out: {alone}")
     clusters = row.get("effective_clusters", _FEW_CLUSTERS)
     if clusters < _FEW_CLUSTERS:
         click.echo(
@@ -313,10 +312,9 @@ def _note_estimate(row: dict[str, Any], files: int, *, independent: bool) -> Non
             err=True,
         )
     if files > 1 and not independent:
-        click.echo(
+        print_note(
             f"Note: errors over all files are for {files} rounds of the same people, and those of changes for people who "
-            "differ. If each file has other people, add --independent",
-            err=True,
+            "differ. If each file has other people, add --independent"
         )
 
 

@@ -28,6 +28,7 @@ from .app import collection_names
 from .count_tables import count_cells, count_header, note_outside
 from .design_options import design_options, is_designed, show_design
 from .inputs import find_collection
+from .notes import print_note
 from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .table_reader import write_rows_to
@@ -304,13 +305,12 @@ def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, A
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
     for each in rounds:
         if not each["reports"]:
-            click.echo(f"Note: {each['round']} has no reports, so it has no estimate", err=True)
+            print_note(f"Note: {each['round']} has no reports, so it has no estimate")
     _warn_of_twins(files, "two rounds here are one")
     if ask.collection.mechanism.repeats:
-        click.echo(
+        print_note(
             f"Note: {ask.collection.name} memoizes. If the same users report in several rounds, part of the noise is the "
-            "same in all rounds, and the rounds are not independent",
-            err=True,
+            "same in all rounds, and the rounds are not independent"
         )
     return rounds
 
@@ -364,10 +364,9 @@ def answers_to_count(collection: Collection, text: str) -> tuple[str, ...]:
 
 def _note_rounds(collection: Collection, row: dict[str, Any], files: int) -> None:
     if "overlap" in row:
-        click.echo(
+        print_note(
             f"Note: {collection.name} memoizes, so reports of the same users repeat the same draws. The standard errors "
-            f"are for {files} rounds of the same users. If each file has other users, add --independent",
-            err=True,
+            f"are for {files} rounds of the same users. If each file has other users, add --independent"
         )
 
 

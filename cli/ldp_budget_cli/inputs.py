@@ -19,6 +19,7 @@ from ldp_budget._validation import canonical_text
 
 from .app import open_ledger
 from .missing_values import MissingValues
+from .notes import print_note
 from .output import counted
 from .people import Footers, any_odd, kind_of_no_user, why_no_user
 from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
@@ -174,7 +175,7 @@ class Listing:
         """Print how many rows were left out."""
         left_out.report(skipped_to)
         if left_out.missing:
-            click.echo(f"{counted(left_out.missing, 'row')} left out: the user is missing", err=True)
+            print_note(f"{counted(left_out.missing, 'row')} left out: the user is missing")
 
 
 ALIKE_TOO = "Characters that look alike, and one number in two notations, count too"

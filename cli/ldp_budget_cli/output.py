@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import in_sandbox
+from .notes import is_quiet, print_note
 from .number_types import WholeRange
 from .tables import Loss, shown
 from .tables import print_table as print_table  # for the scripts of the tutorials
@@ -238,6 +239,8 @@ def charging(users: int | None) -> Iterator[Callable[[int], None]]:
 
         def advance(batch: int) -> None:
             nonlocal bar
+            if is_quiet():
+                return
             if bar is None:
                 # An endless iterator means that the length is unknown.
                 shown = click.progressbar(count(), users, label="charging", file=sys.stderr, show_pos=True)
@@ -250,7 +253,7 @@ def charging(users: int | None) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
     """Return a progress bar on stderr, as a function of (done, total); None if stderr is not a terminal."""
-    if not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         yield None
         return
     with ExitStack() as stack:
@@ -270,7 +273,7 @@ strict_option = click.option("--strict", is_flag=True, help="Exit with code 3 if
 
 def next_step(command: str) -> None:
     """Print the next command on stderr, where notes go."""
-    click.echo(f"Next: {command}", err=True)
+    print_note(f"Next: {command}")
 
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

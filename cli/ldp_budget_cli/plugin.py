@@ -22,6 +22,7 @@ from ldp_budget.guarantees.guarantees import NO
 
 from .app import open_ledger
 from .mechanism_subcommands import mechanism_command
+from .notes import print_note
 from .number_types import WholeRange
 from .output import json_option, next_step, print_json
 from .tables import print_row_table, shown
@@ -125,17 +126,17 @@ def check(module: str, samples: int, as_json: bool) -> None:
             version=found.version,
             samples=samples,
             own=found.own,
-            told=lambda line: click.echo(f"checking {line}", err=True),
+            told=lambda line: print_note(f"checking {line}"),
         )
     failures = [line for mechanism in certificate["mechanisms"] for line in _failures(mechanism)]
     for line in (*failures, *_reasons(certificate), *_skipped(certificate)):
-        click.echo(line, err=True)
+        print_note(line)
     _keep(certificate, found)
     if as_json:
         print_json(certificate)
     else:
         _print_rows([row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)])
-    click.echo(_verdict(certificate["checked"], found.own), err=True)
+    print_note(_verdict(certificate["checked"], found.own))
     if failures or certificate["checked"] == NO:
         sys.exit(1)
 
@@ -230,10 +231,10 @@ def _keep(certificate: dict[str, Any], found: Plugin) -> None:
     summary = f"{found}: {certificate['checked']}"
     if found.own or not found.version:
         why = "it is checked with every release" if found.own else "it is not an installed distribution"
-        click.echo(f"{summary}. Not recorded, because {why}", err=True)
+        print_note(f"{summary}. Not recorded, because {why}")
         return
     try:
-        click.echo(f"{summary}. Recorded in {record(certificate)}", err=True)
+        print_note(f"{summary}. Recorded in {record(certificate)}")
     except OSError as error:
         raise click.ClickException(f"Cannot record the certificate: {error}") from None
 
@@ -325,7 +326,7 @@ def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
         if isinstance(mechanism.guarantee, Memoised):
             yield sample(mechanism, samples=samples, reports=REPEATED)
     except NotSupported as error:
-        click.echo(f"Not sampled: {error}", err=True)
+        print_note(f"Not sampled: {error}")
 
 
 def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audit]:

@@ -13,6 +13,7 @@ from .app import check_local, open_ledger, parse_time, policy_names
 from .check import write_certificate
 from .limit_text import change_lines, limit_text, minute, number, yearly_text
 from .mechanism_subcommands import mechanism_command, parse_reports
+from .notes import print_note
 from .output import (
     counted,
     decimal_option,
@@ -334,9 +335,7 @@ def simulate(
         return
     print_row_table([_shown_binding(binding) for binding in bindings])
     if isinstance(mechanism.guarantee, Memoised):
-        click.echo(
-            "All reports repeat one memoized value; a new value starts at the beginning of its curve", err=True
-        )
+        print_note("All reports repeat one memoized value; a new value starts at the beginning of its curve")
 
 
 policy.add_command(simulate)

@@ -12,6 +12,7 @@ import click
 
 from .app import check_local, collection_names, open_ledger, parse_time, policy_names
 from .inputs import find_collection
+from .notes import print_note
 from .output import confirm, counted, json_option, next_step, print_json, yes_option
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def new(ctx: click.Context, name: str | None, as_json: bool) -> None:
     """
     made = _publisher(ctx, create=True).new_key(name or f"ldp-budget/{secrets.token_hex(8)}")
     _show_key(made.verifier_key, as_json)
-    click.echo("Print this public key where respondents see it before they answer.", err=True)
+    print_note("Print this public key where respondents see it before they answer.")
 
 
 @key.command("show")

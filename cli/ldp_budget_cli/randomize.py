@@ -27,6 +27,7 @@ from .design_options import (
 )
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import exact_users_option, find_collection
+from .notes import print_note
 from .output import charging, counted, json_option, next_step, print_json, strict_option
 from .refusals import MOST_QUOTED, print_refusing_limits
 from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
@@ -188,13 +189,13 @@ def randomize(
         more = {"skipped": left_out.invalid, "skipped_reasons": dict(left_out.kinds)} if skip_invalid else {}
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if not as_json or not spend:
-        click.echo(_summary(released, file, out, spend), err=True)
+        print_note(_summary(released, file, out, spend))
     if refused:
         print_refusing_limits(open_ledger(ctx), refused, released.refused, found, policy)
     if not as_json and released.reports:
         next_step(f"ldp-budget {f'publish {collection} --out site/' if receipts else f'estimate {collection} {out}'}")
     elif not as_json:
-        click.echo(f"There is nothing to estimate: {out} holds no report, because all users were refused", err=True)
+        print_note(f"There is nothing to estimate: {out} holds no report, because all users were refused")
     if strict and released.refused:
         sys.exit(REFUSED)
 

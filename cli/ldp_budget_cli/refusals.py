@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import click
-
+from .notes import print_note
 from .output import counted
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def print_refusing_limits(
     if found:
         which = "" if len(users) == refused else f" (of the first {len(users)})"
         limits = "; ".join(f"{name}: {counted(count, 'user')}" for name, count in found.most_common())
-        click.echo(f"Refused by{which}: {limits}", err=True)
+        print_note(f"Refused by{which}: {limits}")
 
 
 def _named(limit: str, resets_at: object) -> str:

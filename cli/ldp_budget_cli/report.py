@@ -24,6 +24,7 @@ from .app import collection_names, open_ledger
 from .design_options import design_options, is_designed, source_and_design, typed_design
 from .estimate import answers_to_count, top_option, twins
 from .inputs import find_collection
+from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, print_json
 from .survey_estimate import check_options
@@ -120,7 +121,7 @@ def report(
         click.echo(page)
     else:
         _write(out, page)
-        click.echo(f"Page about {counted(summary.answered, 'answer')} written to {out}", err=True)
+        print_note(f"Page about {counted(summary.answered, 'answer')} written to {out}")
     if as_json:
         verified = None if summary.ledger is None else summary.ledger.ok
         print_json({"collection": collection.name, "answered": summary.answered, "page": out, "verified": verified})

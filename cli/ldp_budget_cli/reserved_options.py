@@ -79,6 +79,7 @@ OPTIONS = (
     "override",
     "overwrite",
     "plain_http",
+    "quiet",
     "plan",
     "plan_delta",
     "plot",

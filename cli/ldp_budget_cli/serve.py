@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .app import given_time, ledger_path, place_for_ledger
+from .notes import print_note
 from .number_types import NumberRange, WholeRange
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def serve(
         in_memory=in_memory,
         drain=drain,
         log_requests=not no_request_log,
-        say=lambda text: click.echo(text, err=True),
+        say=lambda text: print_note(text),
     )
 
 

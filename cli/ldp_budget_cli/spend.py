@@ -24,6 +24,7 @@ from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import Listing, exact_users_option, user_column_option
 from .limit_text import receipt_lines
 from .mechanism_subcommands import as_typed, mechanism_command, note_option, parse_reports
+from .notes import print_note
 from .number_types import NUMBER
 from .output import charging, counted, json_option, next_step, options, print_json, strict_option
 from .refusals import MOST_QUOTED, print_refusing_limits
@@ -270,7 +271,7 @@ def spend_many(
 
         def on_batch(users: int, refused: list[str]) -> None:
             if not done.users:
-                click.echo(f"users from column {listing.column} of {file}", err=True)
+                print_note(f"users from column {listing.column} of {file}")
             for user in refused:
                 note_refused([user])
             done.count(users, refused)
@@ -284,16 +285,14 @@ def spend_many(
     if not done.users:
         where = f"column {listing.column} of {file}"
         nothing = f"no user is in {where}" if mine is None else f"no batch of {where} is in shard {shard}"
-        click.echo(f"{nothing}, so no user was charged", err=True)
+        print_note(f"{nothing}, so no user was charged")
     listing.report(left_out, skipped_to)
     if as_json:
         print_json({**result.to_json(), **({"skipped": left_out.invalid} if skip_invalid else {})})
     else:
         click.echo(f"spent: {result.spent}, refused: {result.refused}, repeated: {result.repeated}")
     if key is None and result.spent:
-        click.echo(
-            "Note: without --key a second run charges everyone again. Add --key NAME, a name for this round", err=True
-        )
+        print_note("Note: without --key a second run charges everyone again. Add --key NAME, a name for this round")
     if result.refused:
         _warn_of_refusals(result.spent + result.repeated, result.refused, refused_to, policy)
         print_refusing_limits(ledger, done.first_refused, result.refused, mechanism, policy)
@@ -306,13 +305,12 @@ def _warn_of_refusals(charged: int, refused: int, refused_to: str | None, policy
     if not charged:
         more = "" if policy == DEFAULT else f" --policy {policy}"
         every = "the only user was" if refused == 1 else f"all {refused} users were"
-        click.echo(
+        print_note(
             f"WARNING: {every} REFUSED. No user was charged, so none may send a report. To see what a user has left: "
-            f"ldp-budget quote USER {as_typed()}{more}",
-            err=True,
+            f"ldp-budget quote USER {as_typed()}{more}"
         )
     elif refused_to is None:
-        click.echo("Refused users must not send a report. To get their names, add --refused-to FILE", err=True)
+        print_note("Refused users must not send a report. To get their names, add --refused-to FILE")
 
 
 def _shard(text: str, key: str | None) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import click
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import open_ledger
+from .notes import print_note
 from .output import json_option, next_step, print_json, print_rows, rows_options
 from .tables import print_fields, print_row_table
 
@@ -98,10 +99,9 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
     survey = _survey_of(made)
     name, cost = survey.policy, f"ε = {printed_up(made.mechanism.guarantee.epsilon)}"
     if name not in {policy.name for policy in ledger.policies()}:
-        click.echo(
+        print_note(
             f"Note: there is no policy {name!r} yet. Set it before the first answer: ldp-budget policy set {name} "
-            f"--limit lifetime={survey.epsilon * survey.rounds}",
-            err=True,
+            f"--limit lifetime={survey.epsilon * survey.rounds}"
         )
         return
     quoted = ledger.quote(token_hex(16), made.mechanism, policy=name)
@@ -173,10 +173,9 @@ def _print_survey(found: Collection) -> None:
     )
     for each in questions:
         if "max_bias" in each:
-            click.echo(
+            print_note(
                 f"Note: the mean of {each['name']} is off by up to {each['max_bias']:.3g} however many people answer; the "
-                "interval of an estimate leaves that out",
-                err=True,
+                "interval of an estimate leaves that out"
             )
 
 
@@ -234,4 +233,4 @@ def list_(ctx: click.Context, form: str | None) -> None:
     elif rows:
         print_row_table(rows)
     else:
-        click.echo("There are no surveys. Add one: ldp-budget survey add FILE.toml", err=True)
+        print_note("There are no surveys. Add one: ldp-budget survey add FILE.toml")

@@ -28,6 +28,7 @@ from ldp_budget.reports.arrow_tables import row_file
 from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
 
 from .errors import did_you_mean, where_to_look
+from .notes import print_note
 from .output import cell, counted, finite, marked, options
 from .people import IMPORT_ID
 
@@ -265,7 +266,7 @@ class CsvTable(Table):
         more = next((at for at, (_, (_, cells)) in enumerate(begun) if _is_import_ids(cells)), None)
         if more is not None:
             some = " and ".join(str(line) for _, (line, _) in begun[: more + 1])
-            click.echo(f"Note: {self._path}: {_LINES[more > 0].format(some)} (Qualtrics), and no people", err=True)
+            print_note(f"Note: {self._path}: {_LINES[more > 0].format(some)} (Qualtrics), and no people")
             begun = begun[more + 1 :]
         for number, (line, cells) in chain(begun, numbered):
             problem = "" if len(cells) == width else self._widths(len(cells))
@@ -351,7 +352,7 @@ def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
 
 def _csv_table(path: str, shown: str, layout: Layout, binary: io.BufferedReader) -> Iterator[CsvTable]:
     if named_kind(path) != CSV:
-        click.echo(f"Note: {shown} holds text in spite of its name, so it is read as CSV", err=True)
+        print_note(f"Note: {shown} holds text in spite of its name, so it is read as CSV")
     encoding = "utf-8-sig" if codecs.lookup(layout.encoding).name == "utf-8" else layout.encoding
     # Undecodable text is found line by line, so that the message can name the line; not every encoding supports that.
     text = io.TextIOWrapper(binary, encoding, "surrogateescape", newline="")
@@ -469,9 +470,9 @@ class LeftOut:
         if not self.kinds:
             return
         private = ", which has true answers" if answers else ""
-        click.echo(f"{counted(self.invalid, 'row')} skipped as invalid: see {place}{private}", err=True)
+        print_note(f"{counted(self.invalid, 'row')} skipped as invalid: see {place}{private}")
         for kind, count in self.kinds.most_common():
-            click.echo(f"  {counted(count, 'row')}: {kind}", err=True)
+            print_note(f"  {counted(count, 'row')}: {kind}")
 
 
 LEFT_OUT_COLUMNS = {"line": int, "row": int, "column": str, "reason": str}

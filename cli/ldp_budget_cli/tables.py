@@ -17,6 +17,8 @@ from unicodedata import east_asian_width
 
 import click
 
+from .notes import print_note
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -77,7 +79,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]], drop: Sequ
     lines, left_out = fitted(header, rows, table_width(), drop)
     click.echo("\n".join(lines))
     if left_out:
-        click.echo(f"Not shown, as the terminal is narrow: {', '.join(left_out)}. All columns: --json", err=True)
+        print_note(f"Not shown, as the terminal is narrow: {', '.join(left_out)}. All columns: --json")
 
 
 def fitted(

@@ -23,6 +23,7 @@ import click
 from ldp_budget._files import replacing
 
 from ..app import in_sandbox
+from ..notes import print_note
 from ..output import counted
 from . import format_of, need_matplotlib
 
@@ -158,7 +159,7 @@ def _missing_glyphs_told(path: str) -> Iterator[None]:
         log.setLevel(level)
     if format_of(path) != "svg" and any(str(each.message).startswith("Glyph") for each in caught):
         note = f"Note: {path} has boxes for characters that no installed font has. Install Noto Sans CJK, or write an"
-        click.echo(f"{note} .svg, whose texts are shown in the fonts of its readers.", err=True)
+        print_note(f"{note} .svg, whose texts are shown in the fonts of its readers.")
 
 
 def heading(figure: Any, title: str, *details: str) -> None:
