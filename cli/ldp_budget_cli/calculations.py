@@ -261,7 +261,9 @@ def _filter(row: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--epsilon", required=True, metavar="E", help="The privacy loss ε of one report.")
-@click.option("--domain-size", type=WHOLE, metavar="D", help="The number of possible answers. Needs --users or --margin.")
+@click.option(
+    "--domain-size", type=WHOLE, metavar="D", help="The number of possible answers. Needs --users or --margin."
+)
 @click.option(
     "--users", type=WHOLE, metavar="N", help="The number of users. For numbers: rank by the error of the mean."
 )
@@ -340,7 +342,9 @@ def _least_users(epsilon: str, domain_size: int, margin: float) -> int:
     found = [row["respondents"] for row in rank_frequency(epsilon, domain_size, 1, margin=margin)]
     enough = [number for number in found if number is not None]
     if not enough:
-        raise click.UsageError("--margin: no number of respondents gives it with any mechanism. Raise ε or the margin.")
+        raise click.UsageError(
+            "--margin: no number of respondents gives it with any mechanism. Raise ε or the margin."
+        )
     users = int(min(enough))
     print_note(f"{counted(users, 'respondent')}, the least number that gives the margin with the best mechanism")
     return users

@@ -140,7 +140,6 @@ def _print_differences(rows: list[Row]) -> None:
 def _print_table(row: Row) -> None:
     """Print the shares of the cells with their intervals, the margins, and the test of independence."""
     first, second = row["table"]
-    freedom = row["freedom"]
     click.echo(f"Design effect {rounded(row['design_effect'], 2)}")
     click.echo(f"\n{first} by {second}")
     print_table((first, second, "share", "low", "high"), [_cells(each, first, second) for each in row["cells"]])
@@ -150,6 +149,16 @@ def _print_table(row: Row) -> None:
         [_cells(each, "question", "answer") for each in row["margins"]],
     )
     note_outside([*row["cells"], *row["margins"]], "share", "low", "high")
+    _print_independence(row)
+
+
+def _print_independence(row: Row) -> None:
+    """Print the test of independence of a two-way table, or why there is none."""
+    first, second = row["table"]
+    if row["p_value"] is None:
+        click.echo(f"\nIndependence of {first} and {second}: not tested. {row['untested']}")
+        return
+    freedom = row["freedom"]
     click.echo(
         f"\nIndependence of {first} and {second}: F = {rounded(row['statistic'], 2)} with {rounded(freedom[0], 1)} and "
         f"{rounded(freedom[1], 0)} degrees of freedom, p {_compared(row['p_value'])}"

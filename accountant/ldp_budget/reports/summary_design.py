@@ -198,17 +198,6 @@ def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]
     if table is None:
         return
     texts = {each.collection.name: each.text for each in summary.subject.questions}
-    freedom = table["freedom"]
-    related = (
-        "A p-value below 0.05 speaks for a relation; it does not say which answer causes the other."
-        if table["p_value"] < 0.05
-        else "A p-value of 0.05 or more shows no relation. It does not prove that there is none."
-    )
-    if table["is_rough"]:
-        related += (
-            f" A cell would hold only {table['least_expected']:.1f} people if the answers were independent, so p is a rough "
-            "guide. Joining rare answers makes it a good one."
-        )
     yield Section(
         "table",
         "Two-way table",
@@ -220,13 +209,30 @@ def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]
                 f"design effect of the table is {table['design_effect']:.2f}, the effective sample size {_effective(table)}."
             ),
             *_cells(table, texts),
-            Note(
-                "Test of independence: if the answers to the two questions were independent, a table that differs from "
-                f"independence as much as this one, or more, would have the probability p {_equals(table['p_value'])} "
-                f"(F = {table['statistic']:.2f} with {freedom[0]:.1f} and {freedom[1]:.0f} degrees of freedom, corrected for "
-                f"the design after Rao and Scott). {related}"
-            ),
+            Note(f"Test of independence: {_independence(table)}"),
         ),
+    )
+
+
+def _independence(table: Row) -> str:
+    """Return the result of the test of independence in words."""
+    if table["p_value"] is None:
+        return f"not made, because {table['untested'].rstrip('.')}."
+    freedom = table["freedom"]
+    related = (
+        "A p-value below 0.05 speaks for a relation; it does not say which answer causes the other."
+        if table["p_value"] < 0.05
+        else "A p-value of 0.05 or more shows no relation. It does not prove that there is none."
+    )
+    if table["is_rough"]:
+        related += (
+            f" A cell would hold only {table['least_expected']:.1f} people if the answers were independent, so p is a rough "
+            "guide. Joining rare answers makes it a good one."
+        )
+    return (
+        "if the answers to the two questions were independent, a table that differs from independence as much as this one, "
+        f"or more, would have the probability p {_equals(table['p_value'])} (F = {table['statistic']:.2f} with "
+        f"{freedom[0]:.1f} and {freedom[1]:.0f} degrees of freedom, corrected for the design after Rao and Scott). {related}"
     )
 
 

@@ -393,7 +393,7 @@ class _Reader:
         assert one.answers is not None
         assert two.answers is not None
         table = TwoWayTable(self.survey(moments, table_law(one, two), self._noise(one, two)), len(one.answers))
-        means, test = table.means(), table.independence()
+        means = table.means()
         shares = share_rows(means, self.level)
         margins, cells = shares[: len(one.answers) + len(two.answers)], shares[len(one.answers) + len(two.answers) :]
         named = [(first, answer) for answer in one.answers] + [(second, answer) for answer in two.answers]
@@ -409,12 +409,23 @@ class _Reader:
                 {"question": name, "answer": answer} | each
                 for (name, answer), each in zip(named, margins, strict=True)
             ],
-            "statistic": test.statistic,
-            "freedom": list(test.freedom),
-            "p_value": test.p_value,
-            "least_expected": test.expected,
-            "is_rough": test.expected < LEAST_EXPECTED,
+            **_independence_row(table),
         }
+
+
+def _independence_row(table: TwoWayTable) -> Row:
+    """Return the test of independence; None for each figure where it cannot be made, with the reason as `untested`."""
+    try:
+        test = table.independence()
+    except NotSupported as error:
+        return {"statistic": None, "freedom": None, "p_value": None, "untested": str(error)}
+    return {
+        "statistic": test.statistic,
+        "freedom": list(test.freedom),
+        "p_value": test.p_value,
+        "least_expected": test.expected,
+        "is_rough": test.expected < LEAST_EXPECTED,
+    }
 
 
 def share_rows(means: MeansEstimate, level: float) -> list[Row]:

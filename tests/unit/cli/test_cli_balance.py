@@ -139,3 +139,14 @@ def test_quote_that_does_not_fit_exits_with_3(command: CommandLine) -> None:
     assert command("quote", "alice", *OUE).stdout.startswith("quoted: alice, 1 report, ε = 0.5: it fits\n")
     refused = command("quote", "alice", *OUE, "--reports", "2", code=3).stdout
     assert refused.startswith("quoted: alice, 2 reports, ε = 1: it does not fit\n")
+
+
+@pytest.mark.parametrize("rule", ["zcdp", "gdp", "renyi"])
+def test_balance_json_of_every_rule_has_the_epsilon_of_the_promise(command: CommandLine, rule: str) -> None:
+    command("policy", "set", "default", "--limit", f"lifetime=8,1e-6,{rule}")
+    command("spend", "alice", *OUE)
+    [limit] = command.json("balance", "alice")["limits"]
+    assert limit["capacity"]["epsilon"] == 8
+    shown = float(rows(command("balance", "alice").stdout)[2][8])
+    assert limit["spent"]["epsilon"] == pytest.approx(shown, rel=1e-5)
+    assert len(limit["spent"]) > 1, "and the amount in the unit of the rule"

@@ -28,20 +28,20 @@ def test_p_value_has_four_decimals() -> None:
     assert [p_value(each) for each in (0.00009, 0.0001, 0.05, 1.0)] == ["< 0.0001", "0.0001", "0.0500", "1.0000"]
 
 
-def blocks(rows: int, columns: int) -> list[Any]:
+def blocks(rows: int, columns: int, test: dict[str, Any] | None = None) -> list[Any]:
     """The blocks of a table of that many answers, each a share of its own."""
     figures = iter({"share": at / 1000, "low": 0.0, "high": 1.0} for at in range(1, 1000))
     cells = [{"a": f"r{r}", "b": f"c{c}", **next(figures)} for r in range(rows) for c in range(columns)]
     margins = [{"question": "a", "answer": f"r{r}", **next(figures)} for r in range(rows)]
     margins += [{"question": "b", "answer": f"c{c}", **next(figures)} for c in range(columns)]
-    test = {"statistic": 2.5, "freedom": [1.0, 99.0], "p_value": 0.04, "least_expected": 2.5, "is_rough": True}
+    found = {"statistic": 2.5, "freedom": [1.0, 99.0], "p_value": 0.04, "least_expected": 2.5, "is_rough": True}
     table = {
         "table": ["a", "b"],
         "respondents": 100,
         "design_effect": 1.6,
         "cells": cells,
         "margins": margins,
-        **test,
+        **(found if test is None else test),
     }
     weighting = Weighting("", (), (), None, None, None, 1.0, table=table)
     questions = [SimpleNamespace(collection=SimpleNamespace(name=name), text=name.upper()) for name in "ab"]
@@ -71,6 +71,13 @@ def test_two_way_table_with_many_answers_to_both_is_a_list() -> None:
     assert grid.header == ("A", "B", "Share and 95 % confidence interval")
     assert len(grid.rows) == 36 + 12
     assert grid.rows[7] == ("r1", "c1", "0.8 % (0.0 to 100.0)")
+
+
+def test_two_way_table_without_a_test_says_why() -> None:
+    *_, last = blocks(
+        2, 2, {"statistic": None, "freedom": None, "p_value": None, "untested": "the answers do not vary"}
+    )
+    assert last.text == "Test of independence: not made, because the answers do not vary."
 
 
 def test_two_way_table_says_the_test_and_the_effective_sample_size() -> None:
