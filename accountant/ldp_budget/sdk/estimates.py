@@ -449,6 +449,11 @@ class ShareCountLaw:
 
     cumulants: Cumulants
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShareCountLaw) and all(map(np.array_equal, self.cumulants, other.cumulants))
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
         """Return the ends of `share_ends`; overlapping reports are treated as fewer independent ones."""
         from .share_laws import AnswerLaw, Scales, share_ends

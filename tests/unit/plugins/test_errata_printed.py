@@ -14,6 +14,7 @@ import pytest
 from mpmath import mpf
 
 import ldp_budget
+from ldp_budget.guarantees.fixed_point import printed_up
 
 Sue: Any = ldp_budget.mechanism("sue")
 Oue: Any = ldp_budget.mechanism("oue")
@@ -142,7 +143,7 @@ def test_004_printed_condition_is_sufficient_and_not_necessary(epsilon: str, del
     assert printed_delta(sigma, mpf(epsilon)) > mpf(delta)
     assert mpf(delta) * (1 - mpf("1e-9")) <= least_delta(sigma, mpf(epsilon)) <= mpf(delta)
     [note] = tail.notes
-    assert f"σ = {float(sigma):.6g} instead of {tail.parameters['sigma']:.6g}" in note
+    assert f"σ = {printed_up(float(sigma))} instead of {printed_up(tail.parameters['sigma'])}" in note
 
 
 def test_004_figures_of_the_errata_match() -> None:

@@ -125,7 +125,7 @@ def test_sigma_exact_is_smaller_and_both_are_reported() -> None:
     assert tail.utility()["sigma_by_method"] == exactly.utility()["sigma_by_method"] == by_method
     [note] = tail.notes
     assert "safe but loose" in note
-    assert "3.73063 instead of 4.37907" in note
+    assert "3.73064 instead of 4.37908" in note, "rounded up"
     assert exactly.notes == ()
     # Declaring the default changes nothing, another method is another mechanism.
     assert Gaussian.calibrate(**TARGET, method="tail").fingerprint == tail.fingerprint != exactly.fingerprint
@@ -239,12 +239,14 @@ def test_reports_of_a_million_users_have_the_right_mean_and_the_stated_variance(
 
 @pytest.mark.slow
 def test_intervals_have_their_nominal_coverage() -> None:
-    made = Gaussian.calibrate(**TARGET, lower=0, upper=10)
-    values = np.array([0, 0, 1, 4, 10], dtype=float)
-    reports = made.randomize(np.tile(values, 2000), rng=11).reshape(2000, 5)
-    intervals = [made.estimate(survey).interval(0.95) for survey in reports]
-    covered = np.mean([low <= values.mean() <= high for low, high in intervals])
-    assert abs(covered - 0.95) <= 0.02
+    """With more noise than the range is wide, an interval is all of the range, and covers always."""
+    for size, runs, least, most in ((5, 2000, 0.93, 1.0), (2000, 400, 0.92, 0.98)):
+        made = Gaussian.calibrate(**TARGET, lower=0, upper=10)
+        values = np.resize(np.array([0, 0, 1, 4, 10], dtype=float), size)
+        reports = made.randomize(np.tile(values, runs), rng=11).reshape(runs, size)
+        intervals = [made.estimate(survey).interval(0.95) for survey in reports]
+        covered = np.mean([low <= values.mean() <= high for low, high in intervals])
+        assert least <= covered <= most
 
 
 def test_error_is_unbiased_and_the_same_everywhere() -> None:
