@@ -18,7 +18,7 @@ import numpy as np
 
 from ldp_budget import mechanism
 from ldp_budget.reports.public_attributes import PublicAttributes
-from ldp_budget.sdk.share_laws import AnswerLaw
+from ldp_budget.sdk.share_laws import AnswerLaw, TableLaw
 from ldp_budget.surveys.differences import difference
 from ldp_budget.surveys.finite_population import FinitePopulation, Noise
 from ldp_budget.surveys.means import Survey
@@ -94,7 +94,9 @@ def draw(people: Population, rng: np.random.Generator) -> Sample:
     return Sample(drawn, PublicAttributes(("region", "age"), _CELLS, codes))
 
 
-def survey_of(people: Population, contributions: Any, public: PublicAttributes, products: str = SQUARES) -> Survey:
+def survey_of(
+    people: Population, contributions: Any, public: PublicAttributes, products: str = SQUARES, law: Any = None
+) -> Survey:
     """Return the survey of contributions, with raked weights and the regions as strata."""
     reader = MomentsReader(contributions.shape[1], products)
     reader.add(contributions, public)
@@ -102,7 +104,7 @@ def survey_of(people: Population, contributions: Any, public: PublicAttributes, 
     base = table_weights(
         moments, [{"region": name, "weight": str(size / EACH)} for name, size in people.totals["region"].items()]
     )
-    return Survey(moments, rake(moments, people.totals, base), Design(("region",)))
+    return Survey(moments, rake(moments, people.totals, base), Design(("region",)), law)
 
 
 class Coverage(NamedTuple):
@@ -159,7 +161,12 @@ def coverage(replications: int, seed: int = 2) -> Coverage:
         for question in range(QUESTIONS):
             here = np.flatnonzero(asked == question)
             reports = sampled.randomize(answers[here, question], rng=int(rng.integers(2**62)))
-            survey = survey_of(people, sampled.contributions(reports), sample.public.take(here))
+            survey = survey_of(
+                people,
+                sampled.contributions(reports),
+                sample.public.take(here),
+                law=AnswerLaw(sampled.contribution_law),
+            )
             means = survey.means()
             found.append(means.interval())
             groups = [survey.means(survey.where("age", name)) for name in ("old", "young")]
@@ -167,7 +174,11 @@ def coverage(replications: int, seed: int = 2) -> Coverage:
             if number % 5:
                 continue  # widths vary little, so those of a fifth of the replications are enough
             reports = third.randomize(answers[:, question], rng=int(rng.integers(2**62)))
-            low, high = survey_of(people, third.contributions(reports), sample.public).means().interval()
+            low, high = (
+                survey_of(people, third.contributions(reports), sample.public, law=AnswerLaw(third.contribution_law))
+                .means()
+                .interval()
+            )
             widths[1].append(float((high - low).mean()))
         low, high = (np.concatenate([ends[side] for ends in found]) for side in (0, 1))
         hits[0].append((low <= truths) & (truths <= high))
@@ -175,7 +186,8 @@ def coverage(replications: int, seed: int = 2) -> Coverage:
         low, high = (np.concatenate([ends[side] for ends in parts]) for side in (0, 1))
         hits[1].append((low <= old - young) & (old - young <= high))
         z = [half.contributions(half.randomize(answers[:, q], rng=int(rng.integers(2**62)))) for q in (0, 1)]
-        low, high = survey_of(people, paired(*z), sample.public).means().interval()
+        law = TableLaw(*(AnswerLaw(half.contribution_law),) * 2)
+        low, high = survey_of(people, paired(*z), sample.public, law=law).means().interval()
         hits[2].append((low[2 * ANSWERS :] <= cells) & (cells <= high[2 * ANSWERS :]))
     width = float(np.mean(widths[0]))
     return Coverage(

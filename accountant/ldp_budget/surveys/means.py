@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     Cells = NDArray[np.bool_]
 
 
-_CLOSE, _TINY = 1e-9, 1e-300
+_CLOSE, _TINY = 1e-9, 1e-100
+_LEAST_FREEDOM = 3.2
+"""The degrees of freedom at which Student's t is three standard errors at 95 %: fewer widen intervals and cover no more."""
 _FEW = 2.0
 """Holders of an answer whose contributions a variance has at least, as if not all respondents agreed (Agresti and Coull 1998)."""
 
@@ -170,9 +172,9 @@ class Survey:
                 effects.append(np.where(ratio >= 1, ratio, np.minimum(1.0, raised)))
             else:
                 effects.append(np.maximum(1.0, ratio))
-        freedom = (
-            [None, None] if design.clusters is None else [design.freedom(moments, influence, e) for e in effects]
-        )
+        freedom: list[Any] = [None, None]
+        if design.clusters is not None:
+            freedom = [np.maximum(design.freedom(moments, influence, each), _LEAST_FREEDOM) for each in effects]
         return Shape(law, scales, *effects, *freedom)
 
     def _found(self, influence: Influence) -> Floats:

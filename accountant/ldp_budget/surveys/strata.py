@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-_TINY = 1e-300
+_TINY, _CLOSE = 1e-300, 1e-9
 _LEAST_LEFT = 0.01
 """The least part of a sample that is taken to be left without a cluster, so that a variance is finite."""
 
@@ -134,7 +134,7 @@ class Design:
         scale, counts = np.abs(influence.scale), moments.counts
         alone = np.bincount(clusters, scale**2 * counts, len(names))[:, None]
         shared = np.bincount(clusters, scale * counts, len(names))[:, None] ** 2 - alone
-        together = max(float(shared.sum()), _TINY)
+        together = max(float(shared.sum()), _CLOSE * float(alone.sum()))
         parts = alone + np.clip((effects - 1) * alone.sum() / together, 0.0, 1.0) * shared
         found: Floats = np.maximum(1.0, parts.sum(axis=0) ** 2 / (parts**2).sum(axis=0) - number)
         return found
