@@ -175,7 +175,8 @@ def check_part(part, known):
 
 def check_form(program):
     """Refuse every form that the specification does not define; return the number of answers."""
-    need(isinstance(program, dict) and program.keys() == KEYS, "other keys than those of a definition")
+    need(isinstance(program, dict) and program.keys() - {"labels"} == KEYS, "other keys than those of a definition")
+    need("labels" not in program or (program["labels"] is True and program["memo"]), "labels of no memo")
     need(program["format"] == "ldp-budget client" and counted(program["version"]) == 1, "another format or version")
     need(all(isinstance(program[name], str) for name in TEXTS) and isinstance(program["languages"], dict), "no text")
     for words in program["languages"].values():

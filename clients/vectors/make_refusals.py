@@ -280,6 +280,9 @@ def _keys() -> Iterator[tuple[str, dict[str, Any]]]:
     kept = ["kept", ["kept_bits", "a", "value", HALF, 1]]
     for memo in ("", "nothing", "kept", None):
         yield f"the memo {json.dumps(memo)} of a program that keeps something", with_steps(kept, memo=memo)
+    yield "labels of a program that keeps nothing", with_steps(labels=True)
+    for labels in (False, None, 1, "yes", []):
+        yield f"the labels {json.dumps(labels)}", with_steps(["number", 0], kept, memo="number", labels=labels)
     yield "a name of two lines", with_steps(name="mood\nPROVED: all")
     yield "a title that is no text", with_steps(title=None)
     yield "a translation of one answer", with_steps(languages={"de": {"answers": ["ja"]}})

@@ -41,7 +41,7 @@ const MOST_DEPTH = 100;
 const MOST_WORD = 512;
 const MOST_DIGITS = 1000;
 const TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title".split(" ");
-const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot".split(" ")]);
+const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels".split(" ")]);
 const SAID = new Set("epsilon delta kind relation words".split(" "));
 const WORDS = new Set("title question purpose answers".split(" "));
 
@@ -200,6 +200,7 @@ export function checkForm(definition) {
   const { format = "ldp-budget client", version = 1, languages = {} } = definition;
   const names = definition.answers ?? [];
   needs(format === "ldp-budget client" && version === 1, "another format or version");
+  needs(!("labels" in definition) || (definition.labels === true && !!definition.memo), "labels of no memo");
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
   needs(isObject(languages) && Object.entries(languages).every(([, said]) => isObject(said) && Object.keys(said).every((key) => WORDS.has(key)) && (said.answers ?? names).length === names.length), "other translations");

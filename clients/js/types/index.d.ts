@@ -22,7 +22,15 @@ export class Client {
         secret?: Uint8Array;
     }): Uint8Array;
     /**
-     * The label of the memoised draw that a report of `answer` repeats, for the accounting. It reveals nothing of the answer.
+     * The label to send with a report of `answer`, for the accounting.
+     * @param {string | number} answer
+     * @param {Uint8Array} secret
+     * @returns {string | undefined} undefined where nothing is memoised, and where the reports hide what they repeat, which a
+     *     label would tell, unless the collection asks for labels
+     */
+    labelToSend(answer: string | number, secret: Uint8Array): string | undefined;
+    /**
+     * The label of the memoised draw that a report of `answer` repeats. It reveals nothing of the answer.
      * @param {string | number} answer
      * @param {Uint8Array} secret
      * @returns {string | undefined} undefined where nothing is memoised

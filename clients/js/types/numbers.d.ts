@@ -18,11 +18,11 @@ export function small(number: bigint): Whole;
  */
 export function literal(number: any): Whole;
 /**
- * Checks the numbers that an operator takes beside vectors that have no entry: those are checked entry by entry.
+ * Checks the numbers that an operator takes next to vectors that have no entry: others are checked entry by entry.
  * @param {string} name
  * @param {any[]} given
  */
-export function checkBeside(name: string, given: any[]): void;
+export function checkNextToNone(name: string, given: any[]): void;
 /** @typedef {number | bigint} Whole */
 /** @typedef {Whole[]} Vector */
 /** The longest vector, and the largest number of bits: more is refused before it is made. */

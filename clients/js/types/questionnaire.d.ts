@@ -60,6 +60,8 @@ export class Questionnaire {
     }): Uint8Array;
     /** Undefined: nothing is memoised. @returns {string | undefined} */
     label(): string | undefined;
+    /** Undefined: nothing is memoised. @returns {string | undefined} */
+    labelToSend(): string | undefined;
     /**
      * The questions that a report answers, each with its part of the report.
      * @param {Uint8Array} report

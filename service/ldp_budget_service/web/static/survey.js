@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest 04d53232048dea8e5a7e4b50662c11a3f74ae604e56a2468cd9511c074b6319a
+// made by clients/survey/build.mjs from 34 files with the digest c9e4984be99b4c44f43fd23e39d9ab73063cce66c7d91def25a522548b86c603
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -650,7 +650,7 @@ var MOST_DEPTH = 100;
 var MOST_WORD = 512;
 var MOST_DIGITS = 1e3;
 var TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title".split(" ");
-var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot".split(" ")]);
+var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels".split(" ")]);
 var SAID = new Set("epsilon delta kind relation words".split(" "));
 var WORDS = new Set("title question purpose answers".split(" "));
 function needs(holds, why) {
@@ -769,6 +769,7 @@ function checkForm(definition) {
   const { format = "ldp-budget client", version = 1, languages = {} } = definition;
   const names = definition.answers ?? [];
   needs(format === "ldp-budget client" && version === 1, "another format or version");
+  needs(!("labels" in definition) || definition.labels === true && !!definition.memo, "labels of no memo");
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
   needs(isObject(languages) && Object.entries(languages).every(([, said3]) => isObject(said3) && Object.keys(said3).every((key) => WORDS.has(key)) && (said3.answers ?? names).length === names.length), "other translations");
