@@ -52,7 +52,7 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
     """Print what many users have spent and have left; None for every account. As text if `form` is None."""
     balances = ledger.balances(users, policy)
     if form not in (None, CSV, TSV):
-        print_rows((balance.to_row() for balance in balances), form)
+        print_rows(map(_json_row, balances), form)
         return
     first = next(balances, None)
     place = [name for name in _PLACE if name in (first.to_row() if first else {"user" if users else "account"})]
@@ -64,6 +64,13 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
         print_table([column.replace("_", " ") for column in columns], table)
     else:
         print_rows(map(flat.row, every), form, [*place, "policy", "erased", *flat.columns])
+
+
+def _json_row(balance: Balance) -> Row:
+    """Return the row of a user, with the ε of the promise beside the amounts of each rule."""
+    row = balance.to_row()
+    _add_epsilon(row.get("limits", ()), balance)
+    return row
 
 
 class _Flat:

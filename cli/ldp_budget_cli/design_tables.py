@@ -93,12 +93,7 @@ def _compared(value: float) -> str:
 
 def _print_estimates(row: Row) -> None:
     if "answers" in row:
-        cells = [
-            (each["answer"], rounded(each["count"], 0), *(_percent(each[part]) for part in _SHARES))
-            for each in row["answers"]
-        ]
-        print_table(("answer", "count", "share", "low", "high"), cells)
-        note_outside(row["answers"], *_SHARES)
+        _print_shares(row["answers"])
         return
     print_row_table([{name: row[name] for name in _NUMBERS}])
     note_outside([row], "mean", "low", "high")
@@ -111,6 +106,29 @@ def _print_estimates(row: Row) -> None:
                 for name, value in row["quantiles"].items()
             ]
         )
+
+
+def _print_shares(rows: list[Row]) -> None:
+    """Print answers with their shares cut to 0 to 100 %, and the unbiased counts if one was cut."""
+    is_cut = any(each["share"] != _possible(each["share"]) for each in rows)
+    cells = [
+        (
+            each["answer"],
+            rounded(each["count"] * _possible(each["share"]) / each["share"] if each["share"] else each["count"], 0),
+            *(_percent(_possible(each[part])) for part in _SHARES),
+            *((rounded(each["count"], 0),) if is_cut else ()),
+        )
+        for each in rows
+    ]
+    print_table(("answer", "count", "share", "low", "high", *(("unbiased",) if is_cut else ())), cells)
+    if is_cut:
+        click.echo(
+            "Shares are cut to 0 to 100 %. The noise moved an unbiased count (last column) beyond what is possible"
+        )
+
+
+def _possible(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
 
 
 _SHARES = ("share", "share_low", "share_high")
@@ -148,7 +166,10 @@ def _print_table(row: Row) -> None:
         ("question", "answer", "share", "low", "high"),
         [_cells(each, "question", "answer") for each in row["margins"]],
     )
-    note_outside([*row["cells"], *row["margins"]], "share", "low", "high")
+    if any(each["share"] != _possible(each["share"]) for each in (*row["cells"], *row["margins"])):
+        click.echo(
+            "Shares are cut to 0 to 100 %. The noise moved an unbiased one beyond what is possible; --json has it"
+        )
     _print_independence(row)
 
 
@@ -172,4 +193,4 @@ def _print_independence(row: Row) -> None:
 
 
 def _cells(row: Mapping[str, Any], *names: str) -> tuple[str, ...]:
-    return (*(row[name] for name in names), *(_percent(row[part]) for part in ("share", "low", "high")))
+    return (*(row[name] for name in names), *(_percent(_possible(row[part])) for part in ("share", "low", "high")))

@@ -242,6 +242,7 @@ ldp_budget.sdk.interpreter
 ldp_budget.sdk.linear_hashing
 ldp_budget.sdk.mechanism
 ldp_budget.sdk.numeric_mechanism
+ldp_budget.sdk.operator_forms
 ldp_budget.sdk.parameters
 ldp_budget.sdk.questionnaire_estimates
 ldp_budget.sdk.share_laws
@@ -282,6 +283,7 @@ ldp_budget.verification.exact.numeric_ranges
 ldp_budget.verification.exact.program_checks
 ldp_budget.verification.exact.program_distribution
 ldp_budget.verification.exact.symmetry
+ldp_budget.verification.exact.totality
 ldp_budget.verification.total_certificate
 """
 
