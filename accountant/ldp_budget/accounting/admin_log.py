@@ -79,9 +79,10 @@ def records(ledger: Ledger, first: int) -> list[Record]:
     with ledger.reading() as reading:
         found = list(reading.rows.admin_log(first))
         names = _names(reading.rows, found)
+        shown_records = [_shown(stored, names) for stored in found]
     if found:
         ledger.see_record(found[-1].number)
-    return [_shown(stored, names) for stored in found]
+    return shown_records
 
 
 def record(ledger: Ledger, caller: Principal, kind: str, name: str, body: dict[str, Any], *, expected: int) -> Record:

@@ -240,7 +240,7 @@ def stats(ledger: Ledger) -> dict[str, Any]:
     """Return counts of the ledger's content, its head, and the name and version of its storage engine."""
     with ledger.reading() as reading:
         counted, end, engine = _partition_stats(reading), reading.end, reading.rows.counts()["engine"]
-        policies, periods = reading.newest_policies(), reading.periods()
+        policies, periods = reading.newest_policies(), sorted(reading.periods(), key=order_of)
     charges = end.priced_mechanisms
     for partition in ledger.partitions[1:]:
         with ledger.reading(partition) as reading:
@@ -253,7 +253,7 @@ def stats(ledger: Ledger) -> dict[str, Any]:
         "policies": len(policies),
         "collections": end.collections,
         "keys": keys,
-        "periods": sorted(periods, key=order_of),
+        "periods": periods,
         "last_entry_at": None if at is None else _iso(at),
         "head": head_of(ledger),
         **({"partitions": len(ledger.partitions)} if len(ledger.partitions) > 1 else {}),

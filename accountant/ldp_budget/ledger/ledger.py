@@ -9,6 +9,7 @@ import copy
 import os
 import weakref
 from contextlib import contextmanager
+from decimal import DecimalException
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
@@ -213,9 +214,10 @@ class Ledger:
             self._check_told(transaction, self._told[partition], ". Nothing was charged.")
             if not allow_closed and transaction.end.state != lifecycle.OPEN:
                 raise lifecycle.refusal(self.name, transaction)
-        work(transactions)
-        for transaction in transactions.values():
-            transaction.finish()
+        with _stored_values(self.name, ". Nothing was charged"):
+            work(transactions)
+            for transaction in transactions.values():
+                transaction.finish()
         return {partition: transaction.cache for partition, transaction in transactions.items()}
 
     @contextmanager
@@ -228,7 +230,8 @@ class Ledger:
             reading = Reading(rows, self.key, self._clock, partition, len(self.partitions))
             self._check_told(reading, told)
             self._check_whole(reading)
-            yield reading
+            with _stored_values(self.name):
+                yield reading
 
     def _check_secret(self, partition: int, rows: Snapshot) -> None:
         """Raise `LedgerKeyMissing` if the key was rotated since the ledger was opened here.
@@ -313,6 +316,22 @@ class _Transactor:
         ledger = self._ledger()
         assert ledger is not None  # a caller waits for the result
         ledger.transact(work, partitions, items)
+
+
+# What Python raises for a value of another form, such as a text that is no JSON, or a time outside of all years.
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
+
+
+@contextmanager
+def _stored_values(ledger: str, then: str = "") -> Iterator[None]:
+    """Convert an error of code that reads stored values: a value that was changed by hand can raise any."""
+    try:
+        yield
+    except LdpBudgetError:
+        raise
+    except _UNREADABLE as error:
+        why = f"a stored value cannot be read: {error or type(error).__name__}{then}"
+        raise LedgerError(ledger, why, hint="Run: ldp-budget ledger verify") from error
 
 
 def _goes_on(reading: Reading, told: PartitionHead) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     Promises = Callable[[int], Guarantee]
     """Returns the guarantee of a priced mechanism by its number."""
 
+T = TypeVar("T")
 USERS_TOGETHER = 500
 """The number of users in one query."""
 _RECORDS_TOGETHER = 5_000
@@ -232,7 +233,7 @@ class Reading:
 
     def priced_mechanism(self, number: int) -> PricedMechanism:
         """Return a stored priced mechanism by its number."""
-        return next(self.rows.priced_mechanisms(number))
+        return _found(self.rows.priced_mechanisms(number), f"priced mechanism {number}")
 
     def policy(self, name: str) -> StoredPolicy:
         """Return the newest version of a policy. Raises `UnknownName`."""
@@ -276,7 +277,7 @@ class Reading:
 
     def policy_version(self, number: int) -> StoredPolicy:
         """Return one version of a policy, by its number."""
-        return next(self.rows.policies(number))
+        return _found(self.rows.policies(number), f"policy {number}")
 
 
 def sums_in(row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -512,3 +513,10 @@ def curve_of(guarantee: Guarantee, charge: int) -> Memoised:
     if not isinstance(guarantee, Memoised):
         raise ValueError(f"an entry of charge {charge} has a label, and the charge is not memoised")
     return guarantee
+
+
+def _found(rows: Iterator[T], name: str) -> T:
+    """Return a row that another row names. Raises `LookupError`, which a reading reports as a changed ledger."""
+    for row in rows:
+        return row
+    raise LookupError(f"{name} is missing")

@@ -140,8 +140,8 @@ TABLES = (
 )
 
 # The table in which sqlite-utils records the applied migrations.
-_SET, _STEP = "ldp_budget", "v1_tables"
-_NOTED = (
+MIGRATION = _SET, _STEP = "ldp_budget", "v1_tables"
+MIGRATION_TABLES = (
     """CREATE TABLE "_sqlite_migrations" (
    "id" INTEGER PRIMARY KEY,
    "migration_set" TEXT,
@@ -175,7 +175,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     It does not use sqlite-utils, whose import takes longer than everything else together.
     """
     connection.execute("BEGIN")
-    for statement in (*_NOTED, *TABLES):
+    for statement in (*MIGRATION_TABLES, *TABLES):
         connection.execute(statement)
     row = (_SET, _STEP, str(datetime.now(UTC)))
     connection.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)", row)

@@ -35,7 +35,7 @@ from ..models import (
     User,
     WindowSum,
 )
-from .schema import TABLES
+from .schema import MIGRATION, MIGRATION_TABLES, TABLES
 from .write_buffer import MAC_STATE, SqliteBatch
 
 if TYPE_CHECKING:
@@ -87,7 +87,20 @@ _STRAY_REPORTS = (
     "SELECT r.number FROM reports r LEFT JOIN journal j USING (entry) LEFT JOIN users u USING (account)"
     " WHERE r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
-_SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE tbl_name <> '_sqlite_migrations'"
+_SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema"
+# The log's note is missing until the log is first used (see `file_guard`). It is a number of entries.
+_STRANGE_META = (
+    "SELECT CASE WHEN typeof(name) = 'text' THEN name ELSE quote(name) END FROM meta WHERE NOT coalesce("
+    "name IN ('key_check', 'ledger_id') AND typeof(value) = 'blob' OR name = 'log' AND typeof(value) = 'integer'"
+    " AND value BETWEEN 0 AND (SELECT coalesce(max(entry), 0) FROM journal), false) LIMIT 10"
+)
+_MISSING_META = (
+    'SELECT value FROM json_each(\'["key_check", "ledger_id"]\') WHERE value NOT IN (SELECT name FROM meta)'
+)
+_STRANGE_MIGRATIONS = (
+    "SELECT count(*) FROM _sqlite_migrations WHERE (migration_set, name) IS NOT (?, ?)"
+    " UNION ALL SELECT count(*) <> 1 FROM _sqlite_migrations"
+)
 _COUNTERS = PartitionHead._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
 _END = (
@@ -486,6 +499,12 @@ class SqliteRows:
                 yield f"the file is damaged: {line}"
         for kind, name in _changed_schema(self._connection):
             yield f"its schema was changed: {kind} {name}"
+        for (name,) in self._execute(_STRANGE_META):
+            yield f"meta: there is a row {name!r}, which no ledger has, or its value was changed"
+        for (name,) in self._execute(_MISSING_META):
+            yield f"meta: the row {name!r} is missing"
+        if any(number for (number,) in self._execute(_STRANGE_MIGRATIONS, MIGRATION)):
+            yield "_sqlite_migrations: its rows were changed"
         for (partition,) in self._execute("SELECT partition FROM partitions WHERE partition <> 0"):
             yield f"partitions: there is a partition {partition}, and the ledger has only partition 0"
         for (entry,) in self._execute(_ORPHANS):
@@ -545,11 +564,11 @@ def _waiting(collection: str | None, account: int | None) -> tuple[str, tuple[An
 
 
 def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return the unexpected and the missing parts of the schema, apart from the table of sqlite-utils."""
+    """Return the unexpected and the missing parts of the schema."""
     found = connection.execute(_SCHEMA).fetchall()
     fresh = sqlite3.connect(":memory:")
     try:
-        for statement in TABLES:
+        for statement in (*MIGRATION_TABLES, *TABLES):
             fresh.execute(statement)
         expected = fresh.execute(_SCHEMA).fetchall()
     finally:
