@@ -79,6 +79,7 @@ class Submission:
         "_future",
         "_gate",
         "bulk",
+        "counted",
         "doubted",
         "engine",
         "error",
@@ -99,6 +100,8 @@ class Submission:
         self.error: BaseException | None = None
         self.doubted: BaseException | None = None
         self.withdrawn = False
+        self.counted = False
+        """True while the queue counts its items as waiting."""
         self._gate: threading.Lock | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop that waits for it; None for a thread."""
@@ -201,7 +204,7 @@ class WriteQueue:
                 self._put(mine)
             mine.wait()
         except BaseException:
-            mine.withdrawn = True
+            self.withdraw(mine)
             raise
         return mine.result()
 
@@ -219,9 +222,17 @@ class WriteQueue:
             self._put(mine)
             await future
         except BaseException:
-            mine.withdrawn = True
+            self.withdraw(mine)
             raise
         return mine.result()
+
+    def withdraw(self, mine: Submission) -> None:
+        """Let a submission not be run, unless the writer has taken it; its items wait no longer."""
+        mine.withdrawn = True
+        with self._lists:
+            if mine.counted:
+                mine.counted = False
+                self._waiting -= len(mine.left)
 
     def close(self) -> None:
         """Run what is waiting, and stop the writer thread."""
@@ -265,16 +276,31 @@ class WriteQueue:
         with self._lists:
             if self._closed:
                 raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
-            if self._waiting >= MOST_WAITING:
+            if self._waiting >= MOST_WAITING and self._recount() >= MOST_WAITING:
                 raise LedgerError(
                     self._ledger,
                     f"it is busy: {self._waiting} charges wait. Nothing was charged.",
                     hint="Try again later.",
                 )
-            self._waiting += len(mine.items)
-            (self._bulk if mine.bulk else self._singles).append(mine)
-            self._start()
+            queue = self._bulk if mine.bulk else self._singles
+            try:
+                self._waiting += len(mine.items)
+                mine.counted = True
+                queue.append(mine)
+                self._start()
+            except BaseException:  # an interrupt, or no thread can be started
+                if mine in queue:
+                    queue.remove(mine)
+                mine.counted = False
+                self._recount()
+                raise
         self._wake_writer()
+
+    def _recount(self) -> int:
+        """Count what waits, and return it. An interrupt (Ctrl-C) may have come between an item and its count."""
+        with self._lists:
+            self._waiting = sum(len(each.left) for each in (*self._singles, *self._bulk) if each.counted)
+            return self._waiting
 
     def _put_back(self, again: Sequence[Submission]) -> None:
         """Put submissions in front of all others. Their partitions come first now, and are waited for."""
@@ -282,7 +308,9 @@ class WriteQueue:
             return
         with self._lists:
             for submission in reversed(again):
-                self._waiting += len(submission.left)
+                if not submission.withdrawn:
+                    self._waiting += len(submission.left)
+                    submission.counted = True
                 (self._bulk if submission.bulk else self._singles).appendleft(submission)
             self._start()
         self._wake_writer()
@@ -348,7 +376,9 @@ class WriteQueue:
         with self._lists:
             while queue and (not taken or size + len(queue[0].left) <= most):
                 submission = queue.popleft()
-                self._waiting -= len(submission.left)
+                if submission.counted:
+                    self._waiting -= len(submission.left)
+                    submission.counted = False
                 if not submission.withdrawn:
                     taken.append(submission)
                     size += len(submission.left)
@@ -458,8 +488,8 @@ def run_bulk(queues: Sequence[WriteQueue], engine: Engine, items: Sequence[Item]
         for submission in begun.values():
             submission.wait()
     except BaseException:
-        for submission in begun.values():
-            submission.withdrawn = True
+        for number, submission in begun.items():
+            queues[number].withdraw(submission)
         raise
     for number, submission in begun.items():
         for place, outcome in zip(shares[number], submission.outcomes, strict=True):

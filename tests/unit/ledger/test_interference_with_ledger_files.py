@@ -218,3 +218,43 @@ def test_process_refuses_a_ledger_that_lost_acknowledged_charges(path: Path) -> 
                 accountant.spend("alice", coin("0.1"))
             with pytest.raises(LedgerError, match="it was rolled back"):
                 accountant.balance("alice")
+
+
+# -- a key file that is written while the ledger is open ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (bytes(32), "was replaced by another one while it was open"),
+        (b"", "has 0 bytes"),
+        (b"x" * 31, "has 31 bytes"),
+        (bytes(32) + b"sandbox", "was replaced by another one"),
+    ],
+)
+def test_key_file_overwritten_in_place_is_refused_at_the_next_charge(path: Path, content: bytes, said: str) -> None:
+    key = path.with_name("budget.db.key")
+    with Accountant(path) as accountant:
+        accountant.spend("alice", coin("0.1"))
+        before = key.read_bytes()
+        key.write_bytes(content)
+        for _ in range(2):
+            with pytest.raises(LedgerError, match=said):
+                accountant.spend("alice", coin("0.1"))
+        key.write_bytes(before)
+        assert accountant.spend("alice", coin("0.1")).status == "spent"
+        os.utime(key)
+        assert accountant.spend("alice", coin("0.1")).status == "spent"
+        assert tenths(accountant, "alice") == 3
+
+
+def test_key_file_that_lost_a_later_secret_is_refused(path: Path) -> None:
+    key = path.with_name("budget.db.key")
+    first = key.read_bytes()
+    with Accountant(path) as accountant:
+        accountant.ledger.rotate_key()
+    with Accountant(path) as accountant:
+        accountant.spend("alice", coin("0.1"))
+        key.write_bytes(first)
+        with pytest.raises(LedgerError, match="was replaced by another one while it was open"):
+            accountant.spend("alice", coin("0.1"))

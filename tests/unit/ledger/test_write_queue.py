@@ -519,3 +519,60 @@ def test_dropped_accountant_ends_its_writer_thread(tmp_path: Path) -> None:
     gc.collect()
     thread.join(30)
     assert not thread.is_alive()
+
+
+# -- the number of waiting items ---------------------------------------------------------------------------------
+
+
+def new_queue() -> WriteQueue:
+    return WriteQueue("a ledger", lambda work, partitions, items: work({partitions[0]: Partition()}))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize("bulk", [False, True])
+def test_submission_whose_writer_cannot_start_waits_no_longer(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, bulk: bool
+) -> None:
+    """Each such failure counted its items forever, until the queue refused all."""
+    queue = new_queue()
+    monkeypatch.setattr(WriteQueue, "_run_here", lambda self, mine: False)
+
+    def refuse(self: threading.Thread) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(3):
+            with pytest.raises(type(error)):
+                queue.run(run_each, works(2), bulk=bulk)
+    assert (queue._waiting, len(queue._singles), len(queue._bulk)) == (0, 0, 0)
+    assert len(queue.run(run_each, works(2), bulk=bulk)) == 1
+    queue.close()
+
+
+def test_cancelled_tasks_wait_no_longer_while_the_writer_is_busy(accountant: Accountant) -> None:
+    queue = queue_of(accountant)
+
+    async def cancel_all() -> None:
+        tasks = [asyncio.create_task(queue.run_async(run_each, works(3))) for _ in range(20)]
+        await asyncio.sleep(0)
+        assert queue._waiting == 20
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert queue._waiting == 0
+
+    with BusyWriter(accountant):
+        asyncio.run(cancel_all())
+    assert accountant.spend("alice", coin(1)).status == "spent"
+    assert queue._waiting == 0
+
+
+def test_count_of_waiting_items_that_an_interrupt_has_spoiled_refuses_no_other(
+    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = queue_of(accountant)
+    queue._waiting = write_queue.MOST_WAITING  # an interrupt came between an item and its count
+    monkeypatch.setattr(WriteQueue, "_run_here", lambda self, mine: False)
+    assert accountant.spend("alice", coin(1)).status == "spent"
+    assert queue._waiting == 0

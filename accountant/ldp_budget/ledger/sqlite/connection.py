@@ -581,8 +581,11 @@ class WriterLock:
         time.sleep(STEP_SECONDS)
 
     def _open(self) -> None:
-        """Open the key file, first or again after a file with the same content has replaced it."""
-        if not keyfile.read_key(Path(self._ledger)).is_that_of(self._key):
+        """Open the key file, first or again after it was replaced, or written, with the same or a later content."""
+        opened = None
+        with suppress(OSError):  # `read_key` reports it
+            opened = os.stat(self._path)  # before it is read: a later change is found
+        if not keyfile.read_key(Path(self._ledger)).replaces(self._key):
             raise LedgerError(
                 self._ledger, f"its key file {self._file} was replaced by another one while it was open"
             )
@@ -590,13 +593,18 @@ class WriterLock:
             before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise LedgerError(self._ledger, f"its key file {self._file} cannot be opened: {error.strerror}") from None
-        self._opened = os.fstat(self._descriptor)
+        self._opened = opened
         if before >= 0:
             os.close(before)
 
     def _is_there(self) -> bool:
-        """True if the locked key file is the one that the path names now."""
+        """True if the locked key file is the one that the path names now, and was not written since."""
         try:
-            return os.path.samestat(self._opened, os.stat(self._path))
+            return self._opened is not None and _written(self._opened) == _written(os.stat(self._path))
         except OSError:
             return False
+
+
+def _written(found: os.stat_result) -> tuple[int, ...]:
+    """Return what changes when a file is replaced or written."""
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size

@@ -58,7 +58,7 @@ def restore(path: str, backup: str, verify: Callable[[str], None]) -> str | None
         raise LedgerError(str(file), f"the folder {file.parent} does not exist", hint="Create it first.")
     key = _key_of(file, source)
     try:
-        with section(), alone_in(file.parent), _locked(file, source, key):
+        with section(), alone_in(file.parent), _locked(file, source):
             draft = _draft(file, source, key)
             try:
                 verify(str(draft))
@@ -82,7 +82,7 @@ def _key_of(file: Path, source: Path) -> keyfile.Key:
 
 
 @contextmanager
-def _locked(file: Path, source: Path, key: keyfile.Key) -> Iterator[None]:
+def _locked(file: Path, source: Path) -> Iterator[None]:
     """Keep all processes out of a ledger. Raises `LedgerError` if one has it open."""
     if not file.exists():
         yield
@@ -91,7 +91,7 @@ def _locked(file: Path, source: Path, key: keyfile.Key) -> Iterator[None]:
         raise LedgerError(
             str(file), f"its key file is missing. It is not known to be a ledger of {source}", hint="Move it away."
         )
-    turn = WriterLock(str(file), key)
+    turn = WriterLock(str(file), keyfile.read_key(file))
     descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     try:
         if not turn.try_to_take() or not _lock_alone(descriptor):
