@@ -20,10 +20,11 @@ setup-interop:
 # Run every check that needs no test: lint, types, docs.
 check: lint types docs
 
-# Check style, format and the direction of imports.
+# Check style, format, spelling and the direction of imports.
 lint:
     ruff check .
     ruff format --check .
+    codespell README.md CONTRIBUTING.md SECURITY.md docs/start docs/guides docs/explanation docs/help docs/tutorials
     lint-imports
 
 # Repair style and format where ruff can.
