@@ -36,7 +36,7 @@ def health(name: str, answer: int | str, **texts: Any) -> Collection:
         "languages": {"de": {"title": "Gesundheit und Gewohnheiten"}},
         **texts,
     }
-    return survey_collection(Survey(name, QUESTIONS, Decimal(2), answer, **given))
+    return survey_collection(Survey(name, QUESTIONS, Decimal(2), answer, **{"minimum_group": 1, **given}))
 
 
 def health_ledger(place: Path | str) -> Accountant:

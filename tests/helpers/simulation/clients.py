@@ -55,7 +55,7 @@ class Promised(Mechanism):
 
 
 MECHANISMS = {name: Promised(of=number) for number, name in enumerate(("tenth", "large", "memoized"))}
-POLL = Collection("poll", MECHANISMS["tenth"])
+POLL = Collection("poll", MECHANISMS["tenth"], minimum_group=1)
 
 
 class Clients(World):
@@ -85,6 +85,7 @@ class Clients(World):
             self.start(number)
         for policy in ("default", "other"):
             self.set_policy(self.processes[0], policy)
+        self.processes[0].accountant.add_collection(POLL)
 
     def name(self, kind: str) -> str:
         self.names += 1

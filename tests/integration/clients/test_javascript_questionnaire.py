@@ -121,8 +121,8 @@ def test_confirm_loss_of_one_question_does_not_look_at_listed_questions() -> Non
 MUTANTS = [
     ("questionnaire.js", "byte ^ 0x5c", "byte ^ 0x36"),
     ("questionnaire.js", '"ldp-budget questions 1\\n"', '"ldp-budget questions 1"'),
-    ("questionnaire.js", '.normalize("NFC")', ""),
-    ("questionnaire.js", '.replace(AROUND, "")', ""),
+    ("bytes.js", '.normalize("NFC")', ""),
+    ("bytes.js", '.replace(AROUND, "")', ""),
     ("questionnaire.js", "one[at] - other[at]", "other[at] - one[at]"),
     ("questionnaire.js", "report[place >> 3] |= 1 << (place & 7)", "report[0] |= 1 << (place & 7)"),
     ("questionnaire.js", "names.flatMap((name, place)", "[...names].reverse().flatMap((name, place)"),

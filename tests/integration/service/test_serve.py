@@ -215,6 +215,7 @@ def test_guide_names_existing_options(command: CommandLine) -> None:
         ("api-key", "list"),
         ("api-key", "rotate"),
         ("ledger", "rotate-key"),
+        ("ledger", "acknowledge"),
         ("invite",),
     )
     helps = [command(*words, "--help").stdout for words in commands]

@@ -244,9 +244,8 @@ def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any
     estimate, count = mechanism.estimate(batch), worths.count(batch)
     if abs(count - total) > _CLOSE * worths.scale * len(batch):
         return None
-    # Standard errors are those at the estimated share. The share is that of the estimate itself, because near an end of
-    # [0, 1] its last digit may matter.
-    share = min(max(count / len(batch), 0.0), 1.0)
-    true = len(batch) * (share * worths.variance(0) + (1 - share) * worths.variance(1))
+    # Standard errors are those at the estimated share, also beyond [0, 1], and at least those of no holders, or of all.
+    share, ends = count / len(batch), (worths.variance(0), worths.variance(1))
+    true = len(batch) * max(share * ends[0] + (1 - share) * ends[1], min(ends))
     stated = float(estimate.std_errors[worths.first]) ** 2
     return stated / true if true else (math.inf if stated else 1.0)

@@ -151,7 +151,12 @@ def hold_that_no_more_is_admitted(
     template = RequestTemplate(promising(guarantee), policy="default")
     request = ChargeRequest(template, KEY, "alice", caller=Principal(1, "an application", share))
     fits = [
-        decide(Account(1, costs), request, ApplicablePolicy.of(each, request.charge, share), windows).fits
+        decide(
+            Account(1, costs, reported={gauge: {} for gauge in gauges}),
+            request,
+            ApplicablePolicy.of(each, request.charge, share),
+            windows,
+        ).fits
         for each in (before, after)
     ]
     if fits == [False, True]:
