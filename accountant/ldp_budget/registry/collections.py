@@ -163,10 +163,11 @@ class Collection:
             "fingerprint": self.fingerprint,
             "guarantee": self.mechanism.guarantee.describe(),
             **({"about": about} if about else {}),
-            **({"client": self.client} if self.client else {}),
             **({} if self.survey is None else {"survey": self.survey.to_json()}),
             **({"minimum_group": self.minimum_group} if self._has_own_group() else {}),
             **({"labels": True} if self.with_labels else {}),
+            # Last, so that it is the last line of what `collection add` prints, which a consent form takes.
+            **({"client": self.client} if self.client else {}),
         }
 
     def _has_own_group(self) -> bool:
