@@ -264,7 +264,7 @@ def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
     limit, row = state.limit, state.to_json()
     unit, has_delta = own_unit(limit), bool(limit.delta) and limit.rule == "basic"
     most, spent, left = figures_of(state, "promise")
-    resets = "never" if state.resets_at is None else f"{state.resets_at:%Y-%m-%d}"
+    resets = "never" if state.resets_at is None else f"{state.resets_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
     amount = "ε" if unit is None else f"ε at δ = {number(limit.delta)}"
     yield row["period"], limit.rule, amount, most, spent, left if unit is None else "", resets
     for name in row["capacity"]:

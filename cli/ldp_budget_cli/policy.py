@@ -52,9 +52,15 @@ def policy() -> None:
     "limits",
     multiple=True,
     metavar="PERIOD=EPSILON[,DELTA[,RULE]]",
-    help="Limit ε in a period: lifetime, day, week or month (UTC). DELTA is 0 by default; RULE is basic (default), "
+    help="Limit ε in a period: lifetime, day, week or month (see --zone). DELTA is 0 by default; RULE is basic (default), "
     "zcdp, gdp, renyi or renyi:ORDER. Under zcdp and renyi, DELTA may be CONVERSION+ASIDE: the second part is for "
     "reports with a δ of their own. Repeatable.",
+)
+@click.option(
+    "--zone",
+    metavar="ZONE",
+    help="Begin days, weeks and months at midnight in this IANA time zone, such as Asia/Seoul [default: the zone of the "
+    "version before, or UTC]",
 )
 @click.option(
     "--for",
@@ -96,6 +102,7 @@ def set_(
     ctx: click.Context,
     name: str,
     limits: tuple[str, ...],
+    zone: str | None,
     asked: tuple[str, ...],
     plan: tuple[str, ...],
     plan_delta: str | None,
@@ -139,19 +146,21 @@ def set_(
         if certificate is not None and terms is not None:
             write_certificate(certificate, terms.charges, terms.delta)
         more: dict[str, Any] = {"relation": relation, "unbounded": unbounded, "checked": checked, "shares": parts}
-        stored = ledger.set_policy(name, chosen, plan=terms, override=override, **more)
+        stored = ledger.set_policy(name, chosen, plan=terms, override=override, zone=zone, **more)
     else:
         # Checked before the ledger is opened, because opening may create it.
         given = as_limits(limits)
         more = {"relation": relation, "unbounded": unbounded, "checked": checked}
-        Policy(name, given, shares=as_shares(parts or {}, given), **more)
+        Policy(name, given, shares=as_shares(parts or {}, given), zone=zone or "UTC", **more)
         ledger = open_ledger(ctx, create=True)
         before = _before(ledger, name)
-        stored = ledger.set_policy(name, given, shares=parts, override=override, **more)
+        stored = ledger.set_policy(name, given, shares=parts, override=override, zone=zone, **more)
     _show(stored, as_json, _override(ledger, stored))
     if before is not None and not as_json:
         for line in change_lines(before.limits, stored.limits):
             click.echo(line)
+        if before.zone != stored.zone:
+            click.echo(f"changed: days of {before.zone} → days of {stored.zone}")
     warn_of_idle_limits(stored)
     if not as_json:
         other = "" if name == DEFAULT else f" --policy {name}"
@@ -235,11 +244,16 @@ def list_(ctx: click.Context, form: str | None) -> None:
     """
     policies = open_ledger(ctx).policies()
     if form is not None:
-        print_rows([policy.to_json() for policy in policies], form)
+        print_rows([_row(policy) for policy in policies], form)
         return
     print_row_table(
         [
-            {"policy": policy.name, "version": policy.version, "limits": "; ".join(_terms(policy))}
+            {
+                "policy": policy.name,
+                "version": policy.version,
+                "limits": "; ".join(_terms(policy)),
+                **({"zone": policy.zone} if any(each.zone != "UTC" for each in policies) else {}),
+            }
             for policy in policies
         ]
     )
@@ -283,6 +297,7 @@ def _show_versions(ledger: Accountant | Client, name: str, as_json: bool) -> Non
                 "by": row["by"] or "this machine",
                 "change": row["change"],
                 "limits": "; ".join(row["limits"]) or "none",
+                **({"zone": row["zone"]} if any(each["zone"] != "UTC" for each in rows) else {}),
                 **({"override": row["override"]} if any(each["override"] for each in rows) else {}),
             }
             for row in rows
@@ -305,7 +320,7 @@ def _override(ledger: BudgetClient, policy: Policy) -> str | None:
 
 @mechanism_command(
     "Show when each limit of policy NAME binds, for a new user who reports again and again.\n\n"
-    "The limits decide as for spend, in calendar windows (UTC). Nothing is written. Reports of a mechanism that memoizes "
+    "The limits decide as for spend, in calendar windows. Nothing is written. Reports of a mechanism that memoizes "
     "repeat one value.",
     example="policy simulate default {} --every day",
     arguments=["name"],
@@ -354,15 +369,24 @@ def _shown_binding(binding: Binding) -> dict[str, object]:
     }
 
 
+def _row(policy: Policy) -> dict[str, Any]:
+    """Return the JSON object of a policy, with the name of its time zone and without the zone's file."""
+    row = {**policy.to_json(), "zone": policy.zone}
+    row.pop("zone_rules", None)
+    return row
+
+
 def _show(policy: Policy, as_json: bool, override: str | None) -> None:
     if as_json:
-        print_json({**policy.to_json(), **({} if override is None else {"override": override})})
+        print_json({**_row(policy), **({} if override is None else {"override": override})})
         return
     parts = _terms(policy)
     if policy.relation is not None:
         parts.append(f"only guarantees for {policy.relation} two inputs")
     if policy.checked:
         parts.append("only checked mechanisms")
+    if policy.zone != "UTC":
+        parts.append(f"days of {policy.zone}")
     line = f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}"
     if len(line) > terminal_width():
         line = "\n  ".join([f"policy {policy.name}, version {policy.version}:", *parts])

@@ -137,6 +137,7 @@ OPTIONS = (
     "version",
     "versions",
     "weights",
+    "zone",
 )
 
 

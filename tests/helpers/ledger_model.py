@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import cache
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import strategies as st
@@ -71,6 +72,11 @@ class Terms:
     relation: str | None = None
     plan: int = 0
     shares: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    zone: str = "UTC"
+
+    def window_of(self, limit: Limit) -> str:
+        """Return the period of a limit with its zone, as `same_window` reads it."""
+        return f"{limit.period}@{self.zone}"
 
     def parsed(self) -> list[Limit]:
         return [parsed(limit) for limit in self.limits]
@@ -100,6 +106,9 @@ MENU = {
         Terms(("day=2,3e-7", "month=5,1e-6"), unbounded=True),
         Terms(("lifetime=7,1e-6", "lifetime=9,1e-6,zcdp", "day=5,1e-6,gdp")),
         Terms(("lifetime=15,1e-6,zcdp",)),
+        Terms(("lifetime=7,1e-6", "day=3,1e-6"), zone="Asia/Seoul"),
+        Terms(("lifetime=7,1e-6", "day=3,1e-6"), shares=(SHARE_OF_B,), zone="America/New_York"),
+        Terms(("lifetime=9,1e-6", "week=3,1e-6", "month=5,1e-6"), zone="Asia/Seoul"),
         Terms(("lifetime=4,1e-6",), relation="any"),
     ),
     "other": (
@@ -221,9 +230,9 @@ class Model:
             return False
         held = [*((limit, None) for limit in terms.parsed()), *((limit, share) for limit in mine)]
         return all(
-            within(self.spent(user, limit.period, self.moment, of), cost, limit.capacity)
+            within(self.spent(user, terms.window_of(limit), self.moment, of), cost, limit.capacity)
             for limit, of in held
-            for cost in [self.cost(user, guarantee, reports, label, limit.period, of)]
+            for cost in [self.cost(user, guarantee, reports, label, terms.window_of(limit), of)]
         )
 
     def plans_used(self, user: str) -> set[int]:
@@ -304,9 +313,12 @@ def fit_together(numbers: set[int], terms: Terms) -> bool:
 
 
 def same_window(period: str, one: datetime, other: datetime) -> bool:
-    """True if two moments, in UTC, are in one window."""
+    """True if two moments, in UTC, are in one window; `period` may name a zone, such as `day@Asia/Seoul`."""
+    period, _, zone = period.partition("@")
     if period == "lifetime":
         return True
+    if zone:
+        one, other = (each.astimezone(ZoneInfo(zone)) for each in (one, other))
     if period == "week":
         return one.isocalendar()[:2] == other.isocalendar()[:2]
     return one.strftime({"day": "%Y-%m-%d", "month": "%Y-%m"}[period]) == other.strftime(
@@ -496,6 +508,7 @@ class LedgerMachine(RuleBasedStateMachine):
             unbounded=terms.unbounded,
             plan=plans()[terms.plan],
             shares={share: list(limits) for share, limits in terms.shares},
+            zone=terms.zone,
         )
         self.model.versions.setdefault(name, []).append((terms, False))
         self.model.newest = self.model.moment
@@ -694,7 +707,8 @@ class LedgerMachine(RuleBasedStateMachine):
                 if user not in self.model.erased:
                     for state in self.accountant.balance(user, policy).limits:
                         share = getattr(state.limit, "share", None)
-                        expected = self.model.spent(user, state.limit.period, self.model.moment, share)
+                        window = self.model.terms(policy).window_of(state.limit)
+                        expected = self.model.spent(user, window, self.model.moment, share)
                         assert state.spent_units == expected, (user, policy, state.limit.label)
 
     def teardown(self) -> None:

@@ -192,6 +192,7 @@ class Accountant:
         plan: Plan | None = None,
         shares: dict[str, Sequence[Limit | str]] | None = None,
         override: str | None = None,
+        zone: str | None = None,
     ) -> Policy:
         """Store a policy, or a new version of a policy that exists; all earlier charges stay charged.
 
@@ -212,6 +213,9 @@ class Accountant:
             override: the reason for setting the policy without the approval that this ledger demands; only on the
                 ledger's host. The administrative log keeps the reason; `policy show` and the officer's page show it.
                 A change that needs no approval records no reason.
+            zone: the IANA time zone, such as "Asia/Seoul", in which days, weeks and months begin at midnight. None
+                keeps the zone of the version before, with its rules; a new policy has "UTC". The policy stores the
+                rules of the zone. What was charged in the current window of the new zone is computed from the journal.
 
         Returns:
             The policy as it was stored, with its version.
@@ -222,7 +226,7 @@ class Accountant:
                 all of them together do not fit the lifetime limit.
             ApprovalNeeded: the change allows larger charges, this ledger demands approvals, no approval was given,
                 and `override` gives no reason.
-            NotSupported: `override` is given through an API key.
+            NotSupported: `override` is given through an API key, or the machine has no time zone database.
             ClockError: the system clock is not plausible.
         """
         return policy_versions.set_policy(
@@ -236,6 +240,7 @@ class Accountant:
             plan=plan,
             shares=shares,
             override=override,
+            zone=zone,
         )
 
     def policy(self, name: str = DEFAULT) -> Policy:
@@ -269,7 +274,7 @@ class Accountant:
     ) -> tuple[Binding, ...]:
         """Predict when each limit of a policy first refuses a user who reports regularly.
 
-        The simulation takes the same decisions as `spend`, in calendar windows (UTC), for a user without earlier
+        The simulation takes the same decisions as `spend`, in calendar windows, for a user without earlier
         charges. Nothing is written. Reports of a memoizing mechanism repeat one value.
 
         Parameters:

@@ -194,7 +194,7 @@ def _is_terms(value: Any) -> bool:
 
 
 def _check_terms(terms: Any) -> bool:
-    if set(terms) != {"name", "limits", "relation", "unbounded", "checked", "plan", "shares"}:
+    if {*terms} - {"zone"} != {"name", "limits", "relation", "unbounded", "checked", "plan", "shares"}:
         return False
     shares = [text.partition(":")[2] for texts in terms["shares"].values() for text in _texts(texts)]
     for text in (*_texts(terms["limits"]), *shares):
@@ -205,6 +205,7 @@ def _check_terms(terms: Any) -> bool:
         and terms["relation"] in (None, ANY_RELATION)
         and _is_flag(terms["unbounded"])
         and _is_flag(terms["checked"])
+        and _is_text(terms.get("zone", ""))
         and (plan is None or (set(plan) == {"identity", "quotas"} and isinstance(plan["quotas"], list)))
     )
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from .._validation import check_switch, check_whole
 from ..errors import ApprovalConflict, NotSupported, UnknownName
 from ..guarantees.fixed_point import LARGEST
+from ..ledger.zones import UTC_ZONE
 from .admin_log_projection import FRESH_SECONDS, Projection
 from .admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
 from .policies import Policy
 from .policy_approval import NOTHING_AGREED, ApprovalState, Proposal, relaxations, terms_of
-from .policy_versions import propose, with_shares
+from .policy_versions import in_zone_of, propose, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +89,7 @@ class Approvals:
         checked: bool = False,
         plan: Plan | None = None,
         shares: dict[str, Sequence[Limit | str]] | None = None,
+        zone: str | None = None,
     ) -> Proposal:
         """Propose a version of a policy, with the arguments of `Accountant.set_policy`; no policy is set.
 
@@ -99,6 +101,7 @@ class Approvals:
             checked: as in `set_policy`.
             plan: as in `set_policy`.
             shares: as in `set_policy`.
+            zone: as in `set_policy`.
 
         Returns:
             The proposal, with its number.
@@ -107,12 +110,14 @@ class Approvals:
             InvalidParameter: an argument has the wrong type, or the policy is contradictory.
         """
         proposed = propose(
-            name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
+            name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares, zone=zone
         )
 
         def decide(agreed: ApprovalState) -> tuple[str, str, dict[str, Any]]:
             previous = self._policy(name)
             wanted = with_shares({}, proposed, previous, shares is None)
+            if zone is None and previous is not None:
+                wanted = in_zone_of(previous, wanted)
             against = 0 if previous is None else previous.version
             return PROPOSED, name, {"against": against, "terms": terms_of(wanted)}
 
@@ -246,6 +251,8 @@ def reasons_of(previous: Policy | None, proposal: Proposal) -> tuple[str, ...]:
     """Explain why a proposal needs an approval, given the version before it. Raises `NotSupported`."""
     wanted = propose(plan=None, **_arguments(proposal))
     known = {} if previous is None else {share.name: share.number for share in previous.shares}
+    if previous is not None and wanted.zone == previous.zone:
+        wanted = in_zone_of(previous, wanted)
     return relaxations(previous, with_shares(known, wanted, previous, False))
 
 
@@ -258,7 +265,7 @@ def _arguments(proposal: Proposal) -> dict[str, Any]:
             hint="The maker of the plan sets it, with `set_policy`.",
         )
     shares = {name: [text.partition(":")[2] for text in limits] for name, limits in terms["shares"].items()}
-    return {**terms, "shares": shares}
+    return {"zone": UTC_ZONE, **terms, "shares": shares}
 
 
 def _follow(agreed: ApprovalState, record: Record) -> ApprovalState:

@@ -53,6 +53,7 @@ class BudgetClient(Protocol):
         plan: Plan | None = None,
         shares: dict[str, Sequence[Limit | str]] | None = None,
         override: str | None = None,
+        zone: str | None = None,
     ) -> Policy:
         """Store a policy, or a new version of a policy that exists; all earlier charges stay charged."""
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window
-from ..ledger.calendar import DAY_MICROS, LIFETIME, measure_in, name_at, share_in
+from ..ledger.calendar import LIFETIME, ByWindows, measure_in, name_at, share_in
 from ..ledger.models import (
     CHARGES,
     CLOCK,
@@ -88,7 +88,8 @@ class DecisionReplay:
         self._gauges = sorted({LIFETIME, *past.periods, *gauges})
         self._plain_gauges = [each for each in self._gauges if not share_in(each) and measure_in(each) is None]
         self._plain_charges: dict[Row, _PlainCharge | None] = {}
-        self._names: dict[int, tuple[str, ...]] = {}
+        # The windows of the plain gauges at a moment.
+        self._names_at = ByWindows(self._plain_gauges, self._names_from)
 
     def check(self, history: Sequence[Row]) -> Iterator[str]:
         """Yield the entries of an account that were not allowed, in words."""
@@ -119,7 +120,7 @@ class DecisionReplay:
                     return False
             if not found.since < number < found.until:
                 return False
-            amounts, names = row[7:11], self._windows_on(row[1] // DAY_MICROS)
+            amounts, names = row[7:11], self._names_at(row[1])
             for name in names:
                 sums[name] = add_amounts(sums[name], amounts) if name in sums else amounts
             for gauge, counted in found.limits:
@@ -148,12 +149,8 @@ class DecisionReplay:
             limits.append((self._plain_gauges.index(limit.gauge), limit.counted))
         return _PlainCharge(version.since, version.until, tuple(limits))
 
-    def _windows_on(self, day: int) -> tuple[str, ...]:
-        """Return the windows of the plain gauges, which are the same for a whole day."""
-        names = self._names.get(day)
-        if names is None:
-            names = self._names[day] = tuple([name_at(gauge, day * DAY_MICROS) for gauge in self._plain_gauges])
-        return names
+    def _names_from(self, at: int) -> tuple[str, ...]:
+        return tuple([name_at(gauge, at) for gauge in self._plain_gauges])
 
     # -- what a replay of one account asks ------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import re
+from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._validation import check_instance, check_many, check_whole, shown, shown_with_type
 from ..composition import RULES, capacity, compose, filter_rule, measure_of
@@ -37,13 +38,15 @@ from ..guarantees.fixed_point import (
     to_capacity,
 )
 from ..guarantees.memoised_costs import LabelCount, most_reports
-from ..ledger.calendar import MOST_SHARES, PERIODS, gauge_named
+from ..ledger.calendar import MOST_SHARES, PERIODS, gauge_named, share_in, zone_key_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..guarantees import Guarantee
 
+
+L = TypeVar("L", bound="Limit")
 
 _FORM = "PERIOD=EPSILON[,DELTA[,RULE]]"
 _EXAMPLE = "For example: lifetime=4 or lifetime=4,1e-6,zcdp"
@@ -67,7 +70,7 @@ class Limit:
     Numbers may be given as text, and a float means its shortest decimal.
 
     Parameters:
-        period: "lifetime", "day", "week" or "month" (UTC).
+        period: "lifetime", "day", "week" or "month". Days are those of the policy's time zone, by default UTC.
         epsilon: a number > 0.
         delta: a number >= 0 and < 1; above 0 for every rule but basic.
         rule: "basic", "zcdp", "gdp" or "renyi". "renyi" without an order, unlike `renyi:3`, takes the order of the
@@ -356,9 +359,9 @@ class Limit:
             "rule": self.rule,
             "capacity": list(self.capacity),
         }
-        if self.measure is None:
-            return plain
-        return {**plain, "aside": canonical(self.aside), "gauge": self.gauge}
+        if self.measure is not None:
+            plain["aside"] = canonical(self.aside)
+        return plain if self.gauge == self.period else {**plain, "gauge": self.gauge}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Limit:
@@ -376,6 +379,16 @@ class Limit:
         except (AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"not a limit: {shown(data)} ({error})") from None
         return limit
+
+
+def in_zone(limit: L, key: str | None) -> L:
+    """The same limit, counted by the days of a time zone, the key of its rules; None means UTC."""
+    gauge = gauge_named(limit.period, limit.measure, share_in(limit.gauge), key)
+    if gauge == limit.gauge:
+        return limit
+    moved = copy(limit)
+    moved.__dict__["gauge"] = gauge
+    return moved
 
 
 @lru_cache(maxsize=4096)
@@ -442,7 +455,7 @@ class ShareLimit(Limit):
         object.__setattr__(self, "share", share)
         object.__setattr__(self, "number", number)
         self.__dict__["capacity"] = limit.capacity
-        self.__dict__["gauge"] = gauge_named(self.period, self.measure, number)
+        self.__dict__["gauge"] = gauge_named(self.period, self.measure, number, zone_key_in(limit.gauge))
 
     @property
     def label(self) -> str:
@@ -501,6 +514,14 @@ class Share:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InvalidParameter("share", _NAME_EXPECTED, shown(name))
         return cls(name, number, tuple(ShareLimit(limit, name, number) for limit in limits))
+
+    def in_zone(self, key: str | None) -> Share:
+        """The same share, counted by the days of a time zone.
+
+        Parameters:
+            key: the key of the zone's rules; None for UTC.
+        """
+        return Share(self.name, self.number, tuple([in_zone(limit, key) for limit in self.limits]))
 
     def numbered(self, number: int) -> Share:
         """The same share with a number.

@@ -38,7 +38,8 @@ from ..guarantees.fixed_point import (
     to_cost,
 )
 from ..ledger.calendar import LIFETIME, LONGER, PER_YEAR
-from .limits import Limit, Share, check_shares
+from ..ledger.zones import UTC_ZONE, Zone, zone_named
+from .limits import Limit, Share, check_shares, in_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -313,11 +314,15 @@ class Policy:
     hold only for neighbors of the same change pattern. With `checked`, it refuses mechanisms whose guarantee was
     not checked, see `registry.certification`. With a plan, it admits only the plan's charges, each up to its quota;
     `earlier` are the charged plans that it succeeds. `shares` are parts of its limits, which callers that are bound
-    to one must fit as well.
+    to one must fit as well. Days, weeks and months begin at midnight in `zone`, an IANA time zone. `zone_rules` is the
+    zone's file of the time zone database, compressed, in Base64; without it, that of this machine is taken.
 
     Raises:
         InvalidParameter: an argument has the wrong type, there is no limit and no plan, a period has two limits of
-            one rule, the shares of a limit exceed it, or there is no lifetime limit and `unbounded` is False.
+            one rule, the shares of a limit exceed it, there is no lifetime limit and `unbounded` is False, or no
+            time zone has that name.
+        NotSupported: this machine has no time zone database.
+        ValueError: `zone_rules` are no such file.
     """
 
     name: str
@@ -329,6 +334,8 @@ class Policy:
     earlier: tuple[PlanTerms, ...] = ()
     checked: bool = False
     shares: tuple[Share, ...] = ()
+    zone: str = UTC_ZONE
+    zone_rules: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -339,7 +346,10 @@ class Policy:
         for limit in given:
             if not isinstance(limit, Limit):
                 raise InvalidParameter("limits", "a list of `Limit` objects", f"{shown_with_type(limit)} in it")
-        object.__setattr__(self, "limits", given)
+        zone = Zone(self.zone, self.zone_rules) if self.zone_rules else zone_named(self.zone)
+        object.__setattr__(self, "zone_rules", "" if zone is None else zone.file)
+        key = None if zone is None else zone.key
+        object.__setattr__(self, "limits", tuple([in_zone(limit, key) for limit in given]))
         if not (self.plan is None or isinstance(self.plan, PlanTerms)):
             raise InvalidParameter("plan", "`PlanTerms` or None", shown_with_type(self.plan))
         if not self.limits and self.plan is None:
@@ -352,6 +362,7 @@ class Policy:
                 )
         for share in self.shares:
             check_instance("shares", share, Share, "a list of `Share` objects")
+        object.__setattr__(self, "shares", tuple([share.in_zone(key) for share in self.shares]))
         check_shares(self.shares, self.limits)
         if not (self.relation is None or (isinstance(self.relation, str) and self.relation == ANY_RELATION)):
             raise InvalidParameter("relation", f"{ANY_RELATION!r} or None", shown(self.relation))
@@ -366,7 +377,8 @@ class Policy:
     def __repr__(self) -> str:
         more = {"relation any": self.relation, "unbounded": self.unbounded, "checked": self.checked}
         plan = [] if self.plan is None else [repr(self.plan).strip("<>")]
-        parts = [*map(str, self.all_limits), *plan, *[name for name, is_so in more.items() if is_so]]
+        zone = [] if self.zone == UTC_ZONE else [f"days of {self.zone}"]
+        parts = [*map(str, self.all_limits), *plan, *[name for name, is_so in more.items() if is_so], *zone]
         return f"<Policy {self.name}, version {self.version}: {'; '.join(parts)}>"
 
     @property
@@ -475,6 +487,7 @@ class Policy:
             "plan": None if self.plan is None else self.plan.to_json(),
             "earlier": [plan.to_json() for plan in self.earlier],
             **({"shares": [share.to_json() for share in self.shares]} if self.shares else {}),
+            **({} if self.zone == UTC_ZONE else {"zone": self.zone, "zone_rules": self.zone_rules}),
         }
 
     @classmethod
@@ -511,6 +524,7 @@ class Policy:
                 plan=None if plan is None else PlanTerms.from_json(plan),
                 earlier=tuple(PlanTerms.from_json(earlier) for earlier in data["earlier"]),
                 shares=tuple(Share.from_json(share) for share in data.get("shares", ())),
+                **{name: data[name] for name in ("zone", "zone_rules") if "zone" in data},
             )
         except (AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"not a policy: {shown(data)} ({error})") from None

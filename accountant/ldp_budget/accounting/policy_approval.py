@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json
 from ..errors import ApprovalConflict
+from ..ledger.zones import UTC_ZONE
 from .admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN, body_of, fault_of, name_of_key
 from .policies import Policy
 
@@ -37,6 +38,9 @@ def relaxations(previous: Policy | None, policy: Policy) -> tuple[str, ...]:
 
 
 def _raising(previous: Policy, policy: Policy) -> Iterator[str]:
+    if (policy.zone, policy.zone_rules) != (previous.zone, previous.zone_rules):
+        other = "" if policy.zone != previous.zone else "other rules of "
+        yield f"its days are those of {other}{policy.zone}, not of {previous.zone}"
     yield from _looser(previous.limits, policy.limits)
     if previous.relation is not None and policy.relation is None:
         yield f"it admits promises for other relations than {previous.relation}"
@@ -173,6 +177,7 @@ def terms_of(policy: Policy) -> dict[str, Any]:
         "checked": policy.checked,
         "plan": None if plan is None else {"identity": plan["identity"], "quotas": plan["quotas"]},
         "shares": shares,
+        **({} if policy.zone == UTC_ZONE else {"zone": policy.zone}),
     }
 
 

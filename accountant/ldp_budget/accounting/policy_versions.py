@@ -19,6 +19,7 @@ from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
 from ..guarantees import from_json
 from ..ledger.calendar import LIFETIME, from_micros
 from ..ledger.window_backfill import fill_ahead, keep
+from ..ledger.zones import UTC_ZONE, Zone
 from .admin_log import newest_number
 from .admin_records import MOST_REASON, OVERRIDDEN, body_of, fault_of
 from .charge_request import mechanism_of
@@ -73,6 +74,7 @@ def propose(
     checked: bool,
     plan: Plan | None,
     shares: Mapping[str, Sequence[Limit | str]] | None = None,
+    zone: str | None = None,
 ) -> Policy:
     """A policy from the caller's arguments, checked by itself. Raises `InvalidParameter`."""
     if plan is not None:
@@ -82,7 +84,8 @@ def propose(
     terms = None if plan is None else PlanTerms.of(plan)
     given = as_limits(limits)
     parts = () if shares is None else as_shares(shares, given)
-    return Policy(name, given, relation=relation, unbounded=unbounded, checked=checked, plan=terms, shares=parts)
+    more = {"relation": relation, "unbounded": unbounded, "checked": checked, "plan": terms, "shares": parts}
+    return Policy(name, given, zone=UTC_ZONE if zone is None else zone, **more)  # type: ignore[arg-type]
 
 
 def known_shares(reading: Reading) -> dict[str, int]:
@@ -99,6 +102,26 @@ def with_shares(known: Mapping[str, int], proposed: Policy, previous: Policy | N
     if keep:
         return replace(proposed, shares=() if previous is None else previous.shares)
     return replace(proposed, shares=numbered(proposed.shares, known))
+
+
+def with_zone(reading: Reading, proposed: Policy, previous: Policy | None, keep: bool) -> Policy:
+    """The policy with the previous version's zone if `keep` is set, or else with rules that the ledger has already.
+
+    Rules that give the same days are the same: the file of a zone differs between machines. Other rules begin other
+    windows.
+    """
+    if keep:
+        return proposed if previous is None else in_zone_of(previous, proposed)
+    stored = [Policy.read(each.definition) for each in reading.rows.policies()] if proposed.zone_rules else []
+    files = dict.fromkeys(each.zone_rules for each in reversed(stored) if each.zone == proposed.zone)
+    zone = Zone(proposed.zone, proposed.zone_rules) if files else None
+    known = next((file for file in files if zone is not None and zone.agrees(Zone(zone.name, file))), None)
+    return proposed if known is None else replace(proposed, zone_rules=known)
+
+
+def in_zone_of(other: Policy, policy: Policy) -> Policy:
+    """The policy with the time zone of another one, and its rules."""
+    return replace(policy, zone=other.zone, zone_rules=other.zone_rules)
 
 
 def next_version(transaction: Transaction, proposed: Policy, previous: Policy | None) -> Policy:
@@ -268,6 +291,7 @@ def _terms(policy: Policy) -> dict[str, Any]:
         "unbounded": policy.unbounded,
         "checked": policy.checked,
         "plan": policy.plan is not None,
+        "zone": policy.zone,
     }
 
 
@@ -300,10 +324,11 @@ def set_policy(
     plan: Plan | None,
     shares: dict[str, Sequence[Limit | str]] | None,
     override: str | None,
+    zone: str | None,
 ) -> Policy:
     """Store a policy, as a new version if the name exists. Past charges stay charged."""
     proposed = propose(
-        name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares
+        name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares, zone=zone
     )
 
     check_override(override, by_key=bool(caller.number))
@@ -315,6 +340,7 @@ def set_policy(
         stored = transactions[0].find_policy(name)
         previous = None if stored is None else Policy.read(stored.definition)
         wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
+        wanted = with_zone(transactions[0], wanted, previous, zone is None)
         # Each partition may have charged limits that the new version must not change.
         policy, *_ = [next_version(transaction, wanted, previous) for transaction in transactions]
         # The first partition holds the records.

@@ -170,7 +170,7 @@ class LimitState(NamedTuple):
             limit: the limit.
             spent: the amounts spent in that window, in units.
         """
-        return cls(limit, spent, window_at(limit.period, moment).ends)
+        return cls(limit, spent, window_at(limit.gauge, moment).ends)
 
 
 class Receipt(NamedTuple):

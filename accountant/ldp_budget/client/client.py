@@ -163,6 +163,7 @@ class Client(BudgetClient):
         plan: Plan | None = None,
         shares: dict[str, Sequence[Limit | str]] | None = None,
         override: str | None = None,
+        zone: str | None = None,
     ) -> Policy:
         check_override(override, by_key=True)
         if plan is not None:
@@ -172,6 +173,7 @@ class Client(BudgetClient):
         parts = {} if shares is None else {"shares": shares_form(as_shares(shares, given))}
         body = {
             **parts,
+            **({} if zone is None else {"zone": check_text("zone", zone)}),
             "limits": [str(limit) for limit in given],
             "relation": check_relation(relation),
             "unbounded": check_switch("unbounded", unbounded),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees import Memoised
 from ..guarantees.fixed_point import Costs
-from .calendar import DAY_MICROS, LIFETIME, gauge_of, gauges_in, measure_in, name_at, share_in
+from .calendar import LIFETIME, ByWindows, gauge_of, gauges_in, measure_in, name_at, names_on, share_in
 from .models import CHARGES, SPENT, VOIDED, Entry, User
 from .row_macs import AccountMacMaker, counts_of, finish_account_mac
 from .snapshot import Replay, parts, promises
@@ -119,7 +119,7 @@ class _Part:
         self._memoised = {number for number in self._promises if isinstance(self._known(number), Memoised)}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
-        self._windows: dict[int, tuple[str, ...]] = {}
+        self._windows_of = ByWindows(self._periods, self._windows_from)
 
     def check(self, first: int, last: int) -> Iterator[str]:
         """Yield the problems of the accounts from `first` to `last`, each compared with its rows of every table."""
@@ -160,9 +160,9 @@ class _Part:
         return finish_account_mac(begun, row.account, user.user_hash, newest) == row.row_mac
 
     def _windows_on(self, day: int) -> frozenset[str]:
-        """Return the windows of all kept periods that contain a day."""
+        """Return the windows of all kept periods that overlap a day."""
         if day not in self._names:
-            self._names[day] = frozenset([name_at(gauge, day * DAY_MICROS) for gauge in self._kept])
+            self._names[day] = names_on(self._kept, day)
         return self._names[day]
 
     def _in_force(self, rows: Rows, place: int) -> Rows:
@@ -224,14 +224,10 @@ class _Part:
         """True if a later clock repair found that the entry is dated too late."""
         return any(repair.entry > row[0] and repair.at < row[1] for repair in self._repairs)
 
-    def _windows_of(self, at: int) -> tuple[str, ...]:
-        """Return the kept windows that contain a moment. They are the same for the whole day."""
-        day = at // DAY_MICROS
-        if day not in self._windows:
-            for_all = [(period, since) for period, since in self._periods.items() if not share_in(period)]
-            kept = [period for period, since in for_all if period == LIFETIME or at >= since]
-            self._windows[day] = tuple([name_at(period, at) for period in kept])
-        return self._windows[day]
+    def _windows_from(self, at: int) -> tuple[str, ...]:
+        """Return the kept windows that contain a moment."""
+        for_all = [(period, since) for period, since in self._periods.items() if not share_in(period)]
+        return tuple([name_at(period, at) for period, since in for_all if period == LIFETIME or at >= since])
 
     def _labels(self, erased: bool, history: Rows) -> Iterator[str]:
         """Check that each entry's label matches its commitment, and that an erased user has no labels."""

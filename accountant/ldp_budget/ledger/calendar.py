@@ -1,4 +1,4 @@
-"""Clock checks and calendar windows (UTC) of a ledger.
+"""Clock checks and calendar windows of a ledger.
 
 A ledger's time never runs behind its newest entry, and the default clock cannot run away within a process. A clock is
 trusted only as far as it can be checked. Charges refuse a clock that is not plausible. Reads and erasures then use
@@ -7,6 +7,8 @@ the time of the newest entry, so they work with any clock.
 A limit has a period: lifetime, day, week or month. Sums are kept by *gauge*:
 
 - A plain gauge is a period. It holds the four amounts of charges.
+- The days of a gauge are those of UTC, unless its period names the rules of a time zone: `day@Asia/Seoul~5c…`, see
+  `zones`. Other rules are another gauge with other windows, and a gauge that is new is backfilled from the journal.
 - A gauge with a measure, such as `lifetime renyi:3`, has separate windows of its period. It holds the cost of charges
   under that measure (see `guarantees.costs`), in the columns of δ and ρ.
 - A gauge with a sub-limit, such as `lifetime share:3`, holds only what was charged through that sub-limit.
@@ -18,16 +20,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from .._validation import shown
 from ..errors import ClockError, InvalidParameter
+from .zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from .zones import Zone
+
+T = TypeVar("T")
 
 
 # -- windows ----------------------------------------------------------------------------------------------
@@ -49,13 +57,14 @@ DAY_MICROS = 86_400_000_000
 MOST_SHARES = 2**16
 """The largest number of sub-limits in a ledger."""
 _SHARE = "share:"
+_ZONE = "@"
 
 
 class Window(NamedTuple):
     """One window: its name in the ledger, its start, its end (None: never), and what it counts.
 
-    The name is the gauge and the first day of the window, such as `day 2026-11-24` or `week renyi:3 2026-11-23`. A
-    lifetime has no first day: its window has the name of its gauge.
+    The name is the gauge and the first day of the window, such as `day 2026-11-24` or `week renyi:3 2026-11-23`. In a
+    time zone, the first day is a local one. A lifetime has no first day: its window has the name of its gauge.
 
     Without a measure, a window holds the four amounts of charges. With a `measure`, it holds their cost under that
     measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit.
@@ -73,23 +82,34 @@ class Window(NamedTuple):
 
 
 class _Gauge(NamedTuple):
-    """The parts of a gauge's name."""
+    """The parts of a gauge's name; `zone` is the key of a zone, empty for UTC."""
 
     period: str
     measure: str | None
     share: int
+    zone: str
 
 
-def gauge_named(period: str, measure: str | None, share: int = 0) -> str:
-    """Return the gauge of a period, with a measure unless None and a sub-limit unless 0."""
-    return " ".join([period, *([] if measure is None else [measure]), *([f"{_SHARE}{share}"] if share else [])])
+def gauge_named(period: str, measure: str | None, share: int = 0, zone: str | None = None) -> str:
+    """Return the gauge of a period, with a measure unless None, a sub-limit unless 0, and a zone by its key.
+
+    A lifetime has no days, so it has no zone.
+    """
+    days = f"{period}{_ZONE}{zone}" if zone and period != LIFETIME else period
+    return " ".join([days, *([] if measure is None else [measure]), *([f"{_SHARE}{share}"] if share else [])])
 
 
 @lru_cache(maxsize=4096)
 def _read(gauge: str) -> _Gauge:
-    period, *more = gauge.split(" ")
+    days, *more = gauge.split(" ")
     share = int(more.pop().removeprefix(_SHARE)) if more and more[-1].startswith(_SHARE) else 0
-    return _Gauge(period, more[0] if more else None, share)
+    period, _, zone = days.partition(_ZONE)
+    return _Gauge(period, more[0] if more else None, share, zone)
+
+
+def zone_key_in(gauge: str) -> str:
+    """Return the key of a gauge's time zone; empty for UTC."""
+    return _read(gauge).zone
 
 
 def measure_in(gauge: str) -> str | None:
@@ -123,46 +143,109 @@ def gauge_of(window: str) -> str:
     return window if is_lifetime(window) else window.rpartition(" ")[0]
 
 
-def order_of(gauge: str) -> tuple[int, str, int]:
+def order_of(gauge: str) -> tuple[int, str, int, str]:
     """Return the sort key of a gauge: plain ones first, and the longest period last, after the lifetime."""
-    period, measure, share = _read(gauge)
-    return share, measure or "", PERIODS.index(period)
+    period, measure, share, zone = _read(gauge)
+    return share, measure or "", PERIODS.index(period), zone
 
 
 def window_start_micros(gauge: str, micros: int) -> int:
     """Return the start of a gauge's window that contains a moment, in microseconds since 1970; 0 for a lifetime."""
-    return 0 if is_lifetime(gauge) else to_micros(_window_on(gauge, micros // DAY_MICROS).starts)
+    return 0 if is_lifetime(gauge) else to_micros(_window_at(gauge, micros).starts)
 
 
 def window_at(period: str, moment: datetime) -> Window:
     """Return the window of `period` that contains `moment`. Weeks start on Monday."""
-    return _window_on(period, (moment - _EPOCH).days)
+    return _window_at(period, to_micros(moment))
 
 
 def name_at(gauge: str, micros: int) -> str:
     """Return the name of the gauge's window that contains a moment in microseconds since 1970."""
-    return _window_on(gauge, micros // DAY_MICROS).name
+    return _window_at(gauge, micros).name
+
+
+def names_on(gauges: Iterable[str], day: int) -> frozenset[str]:
+    """Return the names of all windows of some gauges that overlap a UTC day, counted from 1970."""
+    return frozenset([window.name for gauge in gauges for window in _windows_on(gauge, day)])
+
+
+def _window_at(gauge: str, micros: int) -> Window:
+    windows = _windows_on(gauge, micros // DAY_MICROS)
+    if len(windows) == 1:
+        return windows[0]
+    moment = from_micros(micros)
+    return next(window for window in windows if window.ends is None or moment < window.ends)
 
 
 @lru_cache(maxsize=4096)
-def _window_on(gauge: str, days: int) -> Window:
-    """Return the window of a gauge that contains a day, counted from 1970.
+def _windows_on(gauge: str, day: int) -> tuple[Window, ...]:
+    """Return the windows of a gauge that overlap a UTC day, counted from 1970: one in UTC, up to three in a zone.
 
     Cached: all charges of a day use the same few windows.
     """
-    period, measure, share = _read(gauge)
+    period, measure, share, key = _read(gauge)
     if period == LIFETIME:
-        return Window(gauge, datetime.min.replace(tzinfo=UTC), None, measure, share)
-    day = _EPOCH + timedelta(days=days)
+        return (Window(gauge, datetime.min.replace(tzinfo=UTC), None, measure, share),)
+    zone = zone_of(key) if key else None
+    until = (day + 1) * DAY_MICROS
+    begins = (_EPOCH + timedelta(days=day)).date() if zone is None else zone.day_of(day * DAY_MICROS)
+    windows: list[Window] = []
+    covered = day * DAY_MICROS
+    while covered < until:
+        first, begins = _span(period, begins)
+        starts, ends = _midnight(zone, first), _midnight(zone, begins)
+        if starts < ends:  # a zone may skip a day as a whole
+            windows.append(Window(f"{gauge} {first}", starts, ends, measure, share))
+            covered = to_micros(ends)
+    return tuple(windows)
+
+
+def _span(period: str, day: date) -> tuple[date, date]:
+    """Return the first day of the period that contains a day, and the first day of the next period."""
     if period == "day":
-        starts, ends = day, day + timedelta(days=1)
-    elif period == "week":
-        starts = day - timedelta(days=day.weekday())
-        ends = starts + timedelta(days=7)
-    else:
-        starts = day.replace(day=1)
-        ends = (starts + timedelta(days=31)).replace(day=1)
-    return Window(f"{gauge} {starts.date()}", starts, ends, measure, share)
+        return day, day + timedelta(days=1)
+    if period == "week":
+        monday = day - timedelta(days=day.weekday())
+        return monday, monday + timedelta(days=7)
+    first = day.replace(day=1)
+    return first, (first + timedelta(days=31)).replace(day=1)
+
+
+def _midnight(zone: Zone | None, day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) if zone is None else from_micros(zone.starts(day))
+
+
+def _starts_on(gauges: Iterable[str], day: int) -> list[int]:
+    """Return the moments within a UTC day at which a window of a gauge begins, in order, without the day's start."""
+    windows = [window for gauge in gauges if zone_key_in(gauge) for window in _windows_on(gauge, day)]
+    starts = {to_micros(window.starts) for window in windows}
+    return sorted(start for start in starts if start > day * DAY_MICROS)
+
+
+def span_at(gauges: Iterable[str], micros: int) -> tuple[int, int]:
+    """Return the part of a moment's UTC day in which the same windows are open: its start, and its end (exclusive)."""
+    day = micros // DAY_MICROS
+    ends = [day * DAY_MICROS, *_starts_on(gauges, day), (day + 1) * DAY_MICROS]
+    place = bisect_right(ends, micros)
+    return ends[place - 1], ends[place]
+
+
+class ByWindows(Generic[T]):
+    """A function of a moment whose value changes only where a window of some gauges begins; each value is kept."""
+
+    def __init__(self, gauges: Iterable[str], make: Callable[[int], T]) -> None:
+        self._gauges = [*gauges]
+        self._make = make
+        self._days: dict[int, tuple[list[int], list[T]]] = {}
+
+    def __call__(self, micros: int) -> T:
+        day = micros // DAY_MICROS
+        found = self._days.get(day)
+        if found is None:
+            starts = _starts_on(self._gauges, day)
+            found = self._days[day] = starts, [self._make(at) for at in (day * DAY_MICROS, *starts)]
+        starts, values = found
+        return values[bisect_right(starts, micros)] if starts else values[0]
 
 
 class Moment:
@@ -176,12 +259,12 @@ class Moment:
 
     @property
     def day(self) -> int:
-        """The day of the moment, counted from 1970. All moments of a day are in the same windows."""
+        """The UTC day of the moment, counted from 1970."""
         return self.micros // DAY_MICROS
 
-    def window(self, period: str) -> Window:
-        """Return the window of `period` that contains this moment."""
-        return _window_on(period, self.day)
+    def window(self, gauge: str) -> Window:
+        """Return the window of a gauge that contains this moment."""
+        return _window_at(gauge, self.micros)
 
 
 def to_micros(moment: datetime) -> int:

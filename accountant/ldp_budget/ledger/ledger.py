@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
 from . import lifecycle
-from .calendar import BOUND_SECONDS, Clock
+from .calendar import BOUND_SECONDS, DAY_MICROS, Clock, names_on
 from .hash_chain import counters_mac
 from .models import PartitionHead
 from .snapshot import Reading
@@ -194,8 +194,8 @@ class Ledger:
 
     def _windows_ahead(self, partition: int) -> list[str] | None:
         """Return the windows that the next look-up of accounts will probably need."""
-        windows = self._caches[partition].windows
-        return sorted(window.name for window in windows.values()) or None
+        cache = self._caches[partition]
+        return sorted(names_on(cache.windows, cache.open_from // DAY_MICROS)) or None
 
     def _in_transaction(
         self, rows: Partitions, work: Callable[[Mapping[int, Transaction]], None], allow_closed: bool

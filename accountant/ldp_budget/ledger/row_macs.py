@@ -1,7 +1,7 @@
 """MACs of accounts: they bind everything that a decision reads of an account to its newest charge.
 
 The MAC of an account is a keyed hash. It covers the user, the number of the newest charge and the used quotas. It
-also covers the sums and label counts in the windows of that charge's day. Without the key, an attacker cannot change
+also covers the sums and label counts in the windows that overlap that charge's UTC day. Without the key, an attacker cannot change
 one of them, or give a user another account. Older values cannot be restored with their MAC either, because the
 journal then has a newer charge. A decision checks the MAC before it uses the values, and each change makes a new MAC.
 """
@@ -17,7 +17,7 @@ from weakref import proxy
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts, costs_of
 from ..guarantees.memoised_costs import UNLABELLED
-from .calendar import DAY_MICROS, gauge_of, name_at
+from .calendar import gauge_of, names_on
 from .models import CHARGES, AccountMac, AccountMacState, Entry
 from .snapshot import USERS_TOGETHER, Account, Replay, parts, promises, sums_in
 from .storage import NO_SUM
@@ -165,6 +165,7 @@ class AccountMacs:
         self._changed: set[int] = set()
         self._names: dict[int, frozenset[str]] = {}
         self._gauges: list[tuple[str, str]] = []
+        self._covered: list[tuple[str, str | None]] = []
         self._batch: dict[int, tuple[bytes, Amounts]] = {}
         self._maker_now: AccountMacMaker | None = None
 
@@ -180,21 +181,27 @@ class AccountMacs:
         return self._transaction.moment.day
 
     def windows_on(self, day: int) -> frozenset[str]:
-        """Return the windows of all kept periods that contain a day."""
+        """Return the windows of all kept periods that overlap a UTC day."""
         if day not in self._names:
-            kept = self._transaction.periods()
-            self._names[day] = frozenset([name_at(gauge, day * DAY_MICROS) for gauge in kept])
+            self._names[day] = names_on(self._transaction.periods(), day)
         return self._names[day]
 
     def _open_windows(self) -> list[tuple[str, str]]:
-        """Return the windows of today, each with its gauge, in the order in which a MAC covers them."""
+        """Return the open windows, each with its gauge, in order."""
         if not self._gauges:
             self._gauges = sorted([(window.name, gauge) for gauge, window in self._transaction.windows.items()])
         return self._gauges
 
+    def _covered_windows(self) -> list[tuple[str, str | None]]:
+        """Return the windows of today in the order in which a MAC covers them, with the gauges of the open ones."""
+        if not self._covered:
+            gauges = dict(self._open_windows())
+            self._covered = [(name, gauges.get(name)) for name in sorted(self.windows_on(self._today))]
+        return self._covered
+
     def forget_windows(self) -> None:
         """Drop the cached windows and accounts, because another period is kept from now on."""
-        self._names, self._gauges = {}, []
+        self._names, self._gauges, self._covered = {}, [], []
         self.accounts, self._changed = {}, set()
 
     # -- checking -------------------------------------------------------------------------------------------
@@ -208,11 +215,11 @@ class AccountMacs:
 
     def load(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
         """Read and check the accounts of users; those without one have no number. For a changed account, return the error."""
-        windows = self._open_windows()
+        windows = self._covered_windows()
         today, maker = self._today, self._maker
         found: dict[bytes, Account | LedgerError] = {}
         others: list[tuple[Account, AccountMacState]] = []
-        nothing = dict.fromkeys([gauge for _, gauge in windows], ZERO)
+        nothing = dict.fromkeys([gauge for _, gauge in self._open_windows()], ZERO)
         for row in self._transaction.rows.accounts(users, [name for name, _ in windows]):
             user, number, newest, day, row_mac, counted = row[:_STATE]
             if number in self.accounts:
@@ -221,9 +228,13 @@ class AccountMacs:
             account = found[user] = Account(number, nothing.copy(), user=user, newest=newest)
             spent = account.spent
             first = _STATE
-            for _, gauge in windows:
+            for name, gauge in windows:
                 if row[first] is not None:
-                    spent[gauge] = costs_of(row[first + 1 : first + 5])
+                    costs = costs_of(row[first + 1 : first + 5])
+                    if gauge is None:
+                        account.same_day[name] = costs
+                    else:
+                        spent[gauge] = costs
                 first += 5
             if day != today or counted:
                 others.append((account, AccountMacState._make(row[:_STATE])))
@@ -243,7 +254,8 @@ class AccountMacs:
         windows = self._open_windows()
         states = {state.account: state for _, state in others}
         sums: dict[int, Sums] = {
-            state.account: {name: account.spent[gauge] for name, gauge in windows} for account, state in others
+            state.account: {**{name: account.spent[gauge] for name, gauge in windows}, **account.same_day}
+            for account, state in others
         }
         found: dict[bytes, Account | LedgerError] = {}
         try:
@@ -261,11 +273,11 @@ class AccountMacs:
 
     def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
         """Return the MAC of an account's current values."""
-        spent = account.spent
+        spent, same_day = account.spent, account.same_day
         names: list[str] = []
         amounts: list[int | None] = []
-        for name, gauge in self._open_windows():
-            costs = spent[gauge]
+        for name, gauge in self._covered_windows():
+            costs = same_day.get(name, ZERO) if gauge is None else spent[gauge]
             if costs != ZERO:
                 names.append(name)
                 amounts += costs
@@ -367,7 +379,8 @@ class AccountMacs:
         if late and not though_later and not self._was_dated_later(account, sums, counts):
             raise self._refusal(account)
         spent = {gauge: Costs._make(sums.get(name, ZERO)) for name, gauge in self._open_windows()}
-        self.accounts[account] = Account(account, spent, user=user, newest=newest, counts=counts)
+        same_day = {name: sums[name] for name, gauge in self._covered_windows() if gauge is None and name in sums}
+        self.accounts[account] = Account(account, spent, user=user, newest=newest, counts=counts, same_day=same_day)
 
     def _was_dated_later(self, account: int, sums: Sums, counts: Counts) -> bool:
         """True if windows after the newest charge have amounts because the clock was repaired after charges."""
@@ -407,11 +420,13 @@ class AccountMacs:
         self._changed.add(account.number)
 
     def spent(self, number: int, window: str) -> Costs | None:
-        """Return a sum of a checked account in a window of today; None for any other."""
+        """Return a sum of a checked account in an open window; None for any other."""
         account = self.accounts.get(number)
-        if account is None or window not in self.windows_on(self._today):
-            return None
-        return account.spent[gauge_of(window)]
+        return None if account is None or not self._is_open(window) else account.spent[gauge_of(window)]
+
+    def _is_open(self, window: str) -> bool:
+        opened = self._transaction.windows.get(gauge_of(window))
+        return opened is not None and opened.name == window
 
     def set(self, number: int, window: str, costs: Costs) -> bool:
         """Replace a sum of a checked account; return False if the caller must write the row."""
@@ -419,7 +434,9 @@ class AccountMacs:
         if account is None:
             return False
         self._changed.add(number)
-        if window not in self.windows_on(self._today):
+        if not self._is_open(window):
+            if window in self.windows_on(self._today):
+                account.same_day[window] = costs
             return False
         gauge = gauge_of(window)
         account.spent[gauge] = costs

@@ -19,7 +19,7 @@ from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, measured
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window, refund_in_window
-from .calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in
+from .calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in, zone_key_in
 from .models import (
     CHARGES,
     NUMBERED,
@@ -33,12 +33,14 @@ from .models import (
     StoredPolicy,
 )
 from .storage import FIRST_RECORD
+from .zones import knows, zone_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from decimal import Decimal
 
+    from ..guarantees.fixed_point import Amounts
     from ..guarantees.memoised_costs import LabelCount
     from .calendar import Clock, Moment, Window
     from .keyfile import Key, Secret
@@ -68,7 +70,8 @@ class Account:
     one memoising mechanism in each window, by gauge and label. `quota_used`: the used part of one quota. `repaired`,
     for such reports: the clock was repaired. In a write transaction, `user` is the user's hash and `newest` the
     number of the newest charge. `counts` has the reports of each label by window, priced mechanism and label, and the
-    used quotas by plan and guarantee. `changed` has the gauges whose sums changed.
+    used quotas by plan and guarantee. `changed` has the gauges whose sums changed. `same_day` has the sums in windows that
+    are not open now, and were or will be on the same UTC day, as days in a time zone end within a UTC day.
     """
 
     number: int | None
@@ -81,6 +84,7 @@ class Account:
     newest: int | None = None
     counts: dict[tuple[int | str | bytes, ...], int] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
+    same_day: dict[str, Amounts] = field(default_factory=dict)
 
     def count_reports(self, charge: int | None, windows: Mapping[str, str]) -> None:
         """Fill `reported` with the reports of a priced mechanism; `windows` has the gauge of each window's name."""
@@ -149,7 +153,11 @@ class Reading:
 
     def periods(self) -> dict[str, int]:
         """Return the gauges with kept windows, and the start of the first window of each."""
-        return self.rows.periods()
+        kept = self.rows.periods()
+        if not all(map(knows, filter(None, map(zone_key_in, kept)))):
+            for policy in self.rows.policies():  # reading a zone makes its rules known
+                zone_in(json.loads(policy.definition))
+        return kept
 
     def repairs(self) -> tuple[Repair, ...]:
         """Return the clock repairs, in order."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs
-from .calendar import window_start_micros
+from .calendar import span_at, window_start_micros
 from .hash_chain import Appended, counters_mac
 from .keyfile import HASH_BYTES
 from .models import (
@@ -63,10 +63,10 @@ class Cache:
 
     def __init__(self, end: PartitionHead | None = None) -> None:
         self.end = end
-        # The gauges with kept windows and their starts; and the windows of a day, with that day.
+        # The gauges with kept windows and their starts; and the open windows, from one moment until another.
         self.periods: dict[str, int] | None = None
         self.windows: dict[str, Window] = {}
-        self.day: int | None = None
+        self.open_from = self.open_until = 0
         # The newest version of each policy.
         self.policies: dict[str, StoredPolicy] = {}
         # What the accounting has worked out for requests in these windows; it knows the keys and the values.
@@ -184,9 +184,10 @@ class Transaction(Reading):
     @property
     def windows(self) -> dict[str, Window]:
         if self._windows is None:
-            day, cache = self.moment.day, self.cache
-            if cache.day != day:
-                cache.windows, cache.day = {period: self.moment.window(period) for period in self.periods()}, day
+            moment, cache = self.moment, self.cache
+            if not cache.open_from <= moment.micros < cache.open_until:
+                cache.windows = {period: moment.window(period) for period in self.periods()}
+                cache.open_from, cache.open_until = span_at(cache.windows, moment.micros)
                 cache.decided = {}
             self._windows = cache.windows
         return self._windows
@@ -198,7 +199,7 @@ class Transaction(Reading):
 
     def periods(self) -> dict[str, int]:
         if self.cache.periods is None:
-            self.cache.periods = self.rows.periods()
+            self.cache.periods = super().periods()
         return self.cache.periods
 
     # -- idempotency records ------------------------------------------------------------------------------
@@ -538,7 +539,8 @@ class Transaction(Reading):
         self._write_back()
         self.rows.add_period(period, since)
         self._periods += 1
-        self.cache.periods = self.cache.day = self._windows = None
+        self.cache.periods = self._windows = None
+        self.cache.open_from = self.cache.open_until = 0
         self.account_macs.forget_windows()
         self.writes += 1
 

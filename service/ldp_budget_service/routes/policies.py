@@ -113,6 +113,12 @@ class PolicyAsked(Asked):
         description="Parts of the limits by name, for keys bound to one; null keeps those that there are.",
         examples=[{"team-a": ["lifetime=1"]}],
     )
+    zone: str | None = Field(
+        None,
+        description="The IANA time zone in which days, weeks and months begin at midnight; null keeps that of the "
+        "version before, and a new policy has UTC.",
+        examples=["Asia/Seoul"],
+    )
     expected: list[Expected] = Field(
         [],
         max_length=MOST_CHARGES,
@@ -146,6 +152,10 @@ class PolicyAnswer(BaseModel):
     checked: bool
     plan: dict[str, Any] | None
     earlier: list[dict[str, Any]]
+    zone: str = Field("UTC", description="The IANA time zone of its days; left out for UTC.")
+    zone_rules: str = Field(
+        "", description="The zone's file of the time zone database, compressed, in Base64; left out for UTC."
+    )
 
 
 @router.get("/v1/policies", response_model=list[PolicyAnswer], responses=documented())
@@ -226,6 +236,7 @@ def set_policy(name: str, asked: PolicyAsked, desk: Caller) -> Response:
         checked=asked.checked,
         plan=plan,
         shares=asked.parts(),
+        zone=asked.zone,
     )
     return ok_with_position(desk.position(), stored.to_json())
 
@@ -304,6 +315,7 @@ def propose(asked: ProposalAsked, request: Request, desk: Caller) -> Response:
         checked=asked.checked,
         plan=None if asked.plan is None else asked.plan.plan(desk),
         shares=asked.parts(),
+        zone=asked.zone,
     )
     policies = {policy.name: policy for policy in desk.accountant.policies()}
     return ok_with_position(desk.position(), _row(desk, policies, proposal))

@@ -182,6 +182,7 @@ ldp_budget.ledger.transaction
 ldp_budget.ledger.verification
 ldp_budget.ledger.window_backfill
 ldp_budget.ledger.write_queue
+ldp_budget.ledger.zones
 ldp_budget.publication
 ldp_budget.publication.estimate
 ldp_budget.publication.log

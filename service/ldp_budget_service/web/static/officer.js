@@ -115,7 +115,8 @@ class LimitFields {
 function said(terms) {
   const more = ["checked", "unbounded", "relation"].filter((name) => terms[name]).map((name) => t(`policies.${name}`));
   const shares = Object.entries(terms.shares ?? {}).map(([name, limits]) => `${name}: ${limits.join(", ")}`);
-  return [...terms.limits.toSorted(), ...shares, ...more, ...(terms.plan ? [t("policies.plan")] : [])];
+  const zone = terms.zone ? [terms.zone] : [];
+  return [...terms.limits.toSorted(), ...zone, ...shares, ...more, ...(terms.plan ? [t("policies.plan")] : [])];
 }
 
 class Proposals {
