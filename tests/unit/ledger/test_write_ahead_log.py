@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from ldp_budget import Accountant, LedgerError
+from ldp_budget.ledger.sqlite import write_ahead_log
 from ledger_contract import check, coin
 from ledger_inside import store_of
 
@@ -281,3 +282,36 @@ def _take(place: Place, readers: list[Any], step: str) -> bool:
     except LedgerError:
         return False
     return True
+
+
+# -- a log that grows ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_log_that_grows_is_extended_and_recovers(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader's snapshot lets the log grow; extending it with each commit took a third of the time of a spend."""
+    monkeypatch.setattr(write_ahead_log, "_GROWING_BYTES", 0)
+    monkeypatch.setattr(write_ahead_log, "_AHEAD_BYTES", 1 << 20)
+    sizes = set()
+    with store_of(place.accountants[0]).snapshot():
+        for _ in range(40):
+            assert place.spend()
+            sizes.add(place.file("-wal").stat().st_size)
+    assert len(sizes) < 4
+    assert place.file("-wal").read_bytes()[-1000:] == bytes(1000)
+    place.accountants.append(Accountant(place.path))
+    assert place.spend(1)
+    assert place.spend()
+    with place.crash("crashed") as accountant:
+        assert all(is_kept(accountant, key) for key in place.charged)
+        check(accountant)
+
+
+def test_log_that_grows_is_not_extended_on_a_disk_that_is_almost_full(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_ahead_log, "_GROWING_BYTES", 0)
+    monkeypatch.setattr(write_ahead_log, "_AHEAD_BYTES", 1 << 60)
+    for _ in range(3):
+        assert place.spend()
+    assert place.file("-wal").stat().st_size < 1 << 20

@@ -43,6 +43,10 @@ _MARK_BELOW = 1_000_000
 """Nanoseconds of a modification time that hold the mark: a millisecond."""
 _LATEST_MARK_NS = 1_000_000_000
 """Longest time between a marked modification time and the change of the file's inode that sets it."""
+_GROWING_BYTES = 20 << 20
+"""Size of the used part of a WAL above which it can only grow, because a reader holds a snapshot."""
+_AHEAD_BYTES, _LEAST_AHEAD_BYTES = 4 << 20, 256 << 10
+"""Bytes by which such a WAL is extended at once, and the unused bytes below which that is done."""
 _WAIT_SECONDS = 1.0
 """Longest wait for an index that another process just writes or recovers."""
 
@@ -77,7 +81,7 @@ class WriteAheadLog:
 
     def open(self) -> None:
         """Open the files, which SQLite has made. Raises `OSError`."""
-        self._log = os.open(self._path + "-wal", os.O_RDONLY | os.O_CLOEXEC)
+        self._log = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC)
         self._index = _Index.of(self._path + "-shm")
 
     def close(self) -> None:
@@ -96,13 +100,13 @@ class WriteAheadLog:
         """
         if self._index is None:
             return True
-        content, written = self._index.read(), log.st_mtime_ns
-        if self._seen == (content, written, log.st_size):
+        content, written, size = self._index.read(), log.st_mtime_ns, log.st_size
+        if self._seen == (content, written, size):
             return True
         header = _parsed(content)
         if header is None:
             content, header = self._recovered(connection)
-        if header is None or not self._holds(header, log.st_size):
+        if header is None or not self._holds(header, size):
             return False
         if not committed:
             if not self._went_on(header):
@@ -112,8 +116,9 @@ class WriteAheadLog:
                     return False
                 written = self._mark(content, log)
         elif header.frames:
+            size = self._extended(header.end_of(header.frames), size)
             written = self._mark(content, log)
-        self._seen, self.last = (content, written, log.st_size), header
+        self._seen, self.last = (content, written, size), header
         return True
 
     def header(self, connection: sqlite3.Connection) -> IndexHeader | None:
@@ -173,6 +178,20 @@ class WriteAheadLog:
             return None
         first, second = struct.unpack(">II", found[16:])
         return first, second
+
+    def _extended(self, end: int, size: int) -> int:
+        """Return the size of the WAL, which is extended if it grows and is almost full.
+
+        A commit that extends the file waits for the file system's own log as well, which takes a third of its time.
+        Zeros after the last frame end a recovery, as old frames do.
+        """
+        if end > _GROWING_BYTES and size - end < _LEAST_AHEAD_BYTES:
+            disk = os.fstatvfs(self._log)
+            if disk.f_bavail * disk.f_frsize > 2 * size + 16 * _AHEAD_BYTES:
+                with suppress(OSError):
+                    os.pwrite(self._log, bytes(_AHEAD_BYTES), size)
+                return os.fstat(self._log).st_size
+        return size
 
     # -- the mark -----------------------------------------------------------------------------------------
 
