@@ -19,7 +19,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,7 +76,11 @@ def _new_call() -> Any:
     return call
 
 
-class GatedConnection(sqlite3.Connection):
+class _Connection(sqlite3.Connection):
+    """A connection whose users hold a section: its calls take no lock, which would slow down each charge."""
+
+
+class GatedConnection(_Connection):
     """A connection whose calls keep the process from forking, until `ungate`."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -86,27 +90,23 @@ class GatedConnection(sqlite3.Connection):
 
     def ungate(self) -> None:
         """Leave the locks out from now on: each user of the connection holds a section."""
-        self._call = None
+        self.__class__ = _Connection  # type: ignore[assignment]
 
     def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
-        if self._call is None or factory is not sqlite3.Cursor:
+        if factory is not sqlite3.Cursor:
             return super().cursor(factory)
         with self._call:
             cursor: sqlite3.Cursor = super().cursor(_GatedCursor)  # type: ignore[arg-type]
             return cursor
 
     def execute(self, *given: Any) -> Any:
-        if self._call is None:
-            return super().execute(*given)
         return self.cursor().execute(*given)
 
     def executemany(self, *given: Any) -> Any:
-        if self._call is None:
-            return super().executemany(*given)
         return self.cursor().executemany(*given)
 
     def close(self) -> None:
-        with self._call or nullcontext():
+        with self._call:
             super().close()
 
 

@@ -38,6 +38,9 @@ _BACKFILL_AT = 2 * _INDEX_BYTES
 _READ_BYTES = _BACKFILL_AT + 4
 _INDEX = struct.Struct(f"=12xBxHIIII8s8x{_INDEX_BYTES}xI")
 _HEADER_BYTES, _FRAME_BYTES = 32, 24
+_SALTS_AT = 16
+_LAST_FRAME = struct.Struct(">I8sII")
+"""The header of a transaction's last frame after its page number: pages of the database, salts and checksum."""
 _BIG_ENDIAN, _LITTLE_ENDIAN = 0x377F0683, 0x377F0682
 _MARK_BELOW = 1_000_000
 """Nanoseconds of a modification time that hold the mark: a millisecond."""
@@ -81,7 +84,7 @@ class WriteAheadLog:
 
     def open(self) -> None:
         """Open the files, which SQLite has made. Raises `OSError`."""
-        self._log = os.open(self._path + "-wal", os.O_RDWR | os.O_CLOEXEC)
+        self._log = _opened(self._path + "-wal", os.O_RDWR)
         self._index = _Index.of(self._path + "-shm")
 
     def close(self) -> None:
@@ -161,8 +164,9 @@ class WriteAheadLog:
             return True
         if size < header.end_of(header.frames):
             return False
-        start = os.pread(self._log, _HEADER_BYTES, 0)
-        return start[16:24] == header.salts and self._checksum_of(header, header.frames) == header.checksum
+        last = _LAST_FRAME.pack(header.pages, header.salts, *header.checksum)
+        at = header.end_of(header.frames - 1)
+        return os.pread(self._log, 8, _SALTS_AT) == header.salts and os.pread(self._log, len(last), at + 4) == last
 
     def _went_on(self, header: IndexHeader) -> bool:
         """Return True if the WAL was started again, or has the last frame that this process has seen."""
@@ -258,7 +262,7 @@ class _Index:
             found = os.stat(name)
             index = cls._all.get((found.st_dev, found.st_ino))
             if index is None:
-                index = cls(os.open(name, os.O_RDONLY | os.O_CLOEXEC))
+                index = cls(_opened(name, os.O_RDONLY))
                 opened = os.fstat(index._descriptor)
                 index = cls._all.setdefault((opened.st_dev, opened.st_ino), index)
             index._users += 1
@@ -280,6 +284,14 @@ class _Index:
     def read(self) -> bytes:
         """Return both copies of the header, and the number of frames that checkpoints have copied."""
         return os.pread(self._descriptor, _READ_BYTES, 0)
+
+
+def _opened(name: str, how: int) -> int:
+    """Return a descriptor whose reads set no access time: that would write to the disk after each commit."""
+    try:
+        return os.open(name, how | os.O_CLOEXEC | getattr(os, "O_NOATIME", 0))
+    except PermissionError:  # another user's file
+        return os.open(name, how | os.O_CLOEXEC)
 
 
 def _parsed(content: bytes) -> IndexHeader | None:
