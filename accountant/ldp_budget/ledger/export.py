@@ -32,6 +32,7 @@ from .verification import head_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
 
     from ..guarantees.fixed_point import Costs
     from .ledger import Ledger
@@ -95,6 +96,8 @@ def _partition_rows(ledger: Ledger, partition: int, names: Names | None) -> Iter
         with ledger.reading(partition) as reading:
             notes = notes_by_entry(reading.rows.notes(first, until))
             rows = [shown.row_of_journal(Entry.of(row), notes) for row, _ in reading.rows.entries(first, until)]
+            if not rows:  # else one changed number would be searched for without end
+                raise LookupError(f"the entries {first} to {until} are missing")
         yield from name_callers(ledger, rows)
 
 
@@ -254,7 +257,7 @@ def stats(ledger: Ledger) -> dict[str, Any]:
         "collections": end.collections,
         "keys": keys,
         "periods": periods,
-        "last_entry_at": None if at is None else _iso(at),
+        "last_entry_at": None if at is None else _utc(at),
         "head": head_of(ledger),
         **({"partitions": len(ledger.partitions)} if len(ledger.partitions) > 1 else {}),
         **engine,
@@ -269,7 +272,7 @@ def _partition_stats(reading: Reading) -> dict[str, Any]:
         "entries": reading.end.entries,
         "entries_by_kind": counts["entries_by_kind"],
         "keys": counts["keys"] - _parts_of_runs(reading),
-        "at": reading.end.at,
+        "at": None if reading.end.at is None else from_micros(reading.end.at),
     }
 
 
@@ -289,7 +292,11 @@ def _add(result: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def _iso(micros: int) -> str:
-    return from_micros(micros).isoformat().replace("+00:00", "Z")
+    return _utc(from_micros(micros))
+
+
+def _utc(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def _amount(units: int | None, digits: int) -> float | None:

@@ -214,10 +214,14 @@ class Ledger:
             self._check_told(transaction, self._told[partition], ". Nothing was charged.")
             if not allow_closed and transaction.end.state != lifecycle.OPEN:
                 raise lifecycle.refusal(self.name, transaction)
-        with _stored_values(self.name, ". Nothing was charged"):
+        try:
             work(transactions)
             for transaction in transactions.values():
                 transaction.finish()
+        except LdpBudgetError:
+            raise
+        except _UNREADABLE as error:
+            raise _unreadable(self.name, error, ". Nothing was charged") from error
         return {partition: transaction.cache for partition, transaction in transactions.items()}
 
     @contextmanager
@@ -230,8 +234,12 @@ class Ledger:
             reading = Reading(rows, self.key, self._clock, partition, len(self.partitions))
             self._check_told(reading, told)
             self._check_whole(reading)
-            with _stored_values(self.name):
+            try:
                 yield reading
+            except LdpBudgetError:
+                raise
+            except _UNREADABLE as error:
+                raise _unreadable(self.name, error) from error
 
     def _check_secret(self, partition: int, rows: Snapshot) -> None:
         """Raise `LedgerKeyMissing` if the key was rotated since the ledger was opened here.
@@ -322,16 +330,10 @@ class _Transactor:
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
 
 
-@contextmanager
-def _stored_values(ledger: str, then: str = "") -> Iterator[None]:
-    """Convert an error of code that reads stored values: a value that was changed by hand can raise any."""
-    try:
-        yield
-    except LdpBudgetError:
-        raise
-    except _UNREADABLE as error:
-        why = f"a stored value cannot be read: {error or type(error).__name__}{then}"
-        raise LedgerError(ledger, why, hint="Run: ldp-budget ledger verify") from error
+def _unreadable(ledger: str, error: Exception, then: str = "") -> LedgerError:
+    """Return the error for an error of code that reads stored values: a value changed by hand can raise any."""
+    why = f"a stored value cannot be read: {error or type(error).__name__}{then}"
+    return LedgerError(ledger, why, hint="Run: ldp-budget ledger verify")
 
 
 def _goes_on(reading: Reading, told: PartitionHead) -> bool:

@@ -135,6 +135,7 @@ def used(path: Path, uses: list[str]) -> None:
         "UPDATE batch_runs SET response = '-1'",
         "UPDATE admin_log SET at = -9223372036854775808",
         "UPDATE journal SET priced_mechanism = 4611686018427387904",
+        "UPDATE journal SET entry = 4611686018427387904 WHERE entry = 3",
     ],
 )
 def test_text_changed_by_hand_raises_no_raw_error(original: Path, tmp_path: Path, change: str) -> None:
