@@ -95,7 +95,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "budget.db"
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("forks", [25, 200])
 def test_fork_while_threads_open_close_drop_read_and_copy_hangs_no_child(path: Path, forks: int) -> None:
     """A child had the locks of threads that were opening or closing a ledger, and waited for them forever."""
