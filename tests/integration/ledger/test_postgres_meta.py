@@ -35,6 +35,17 @@ def test_changed_row_of_meta_raises_a_ledger_error(change: str, why: str) -> Non
         Accountant(address, create=False)
 
 
+def test_verify_finds_an_unknown_row_of_meta() -> None:
+    address = new_ledger(2)
+    with Accountant(address) as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        assert accountant.verify().ok
+        ask(address, "INSERT INTO meta VALUES ('other', 'x')")
+        found = accountant.verify()
+    assert not found.ok
+    assert any("meta: there is a row 'other'" in problem for problem in found.problems)
+
+
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 def test_database_of_another_encoding_than_utf8_is_refused(encoding: str) -> None:
     """A ledger was made there, and a name in Korean failed in the middle of a shared transaction."""

@@ -70,6 +70,7 @@ _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = l.partition AND j.entry = l.entry"
     " WHERE l.partition = %s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
 )
+_STRANGE_META = "SELECT name FROM meta WHERE name NOT IN ('schema', 'ledger', 'key_check', 'ledger_id') LIMIT 10"
 _STRAY_NOTES = (
     "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.partition = n.partition AND j.entry = n.entry"
     " LEFT JOIN users u ON u.partition = n.partition AND u.account = j.account"
@@ -565,6 +566,8 @@ class PostgresRows:
         if self._partition == 0:
             yield from compare_catalog(ask_catalog(self._unit))
             yield from self._strange_partitions()
+            for (name,) in self._ask(_STRANGE_META):
+                yield f"meta: there is a row {name!r}, which no ledger has"
         for (entry,) in self._ask(_ORPHANS, self._partition):
             yield f"entry_labels: there is a label of entry {entry}, which has none"
         for (entry,) in self._ask(_STRAY_NOTES, self._partition):
