@@ -125,17 +125,14 @@ class Precision:
 
     def row(self, respondents: int, part: tuple[int, int]) -> dict[str, Any]:
         """Return the figures for respondents of whom `part`, k of m, are asked."""
-        from ..sdk.subsampled_estimates import without_replacement
-
         unit = 1.0 if self.width is None else self.width
-        asked = max(1, respondents * part[0] // part[1])
-        own = self.worst(asked, without_replacement(asked, respondents))
+        asked = _asked(respondents, part)
         among_many = self.worst(asked, 1.0)
         groups = self.worst(max(1, asked // 2), 1.0)
         return {
             "asked": asked,
             "range": self.width,
-            "margin": own.margin * unit,
+            "margin": self.margin(respondents, part) * unit,
             "population_margin": among_many.margin * unit,
             **({"max_bias": self.max_bias * unit} if any(self.bias) else {}),
             "detectable_groups": (Z + Z_POWER) * math.sqrt(2 * groups.variance) * unit,
@@ -151,8 +148,13 @@ class Precision:
         """Return the margin about these respondents, in parts of the range."""
         from ..sdk.subsampled_estimates import without_replacement
 
-        asked = max(1, respondents * part[0] // part[1])
+        asked = _asked(respondents, part)
         return self.worst(asked, without_replacement(asked, respondents)).margin
+
+
+def _asked(respondents: int, part: tuple[int, int]) -> int:
+    """Return how many of the respondents are asked a question, if each is asked k of m."""
+    return max(1, respondents * part[0] // part[1])
 
 
 def least_respondents(enough: Callable[[int], bool], least: int = 1) -> int | None:
