@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from . import auth, html_pages, problems, schemas
 from .compute_pool import Workers
 from .error_codes import as_json
 from .http_middleware import Methods, RawPathMiddleware
-from .in_flight import InFlight
 from .observability import health, metrics
 from .observability.logs import Watched
 from .observability.verification import Verifications
@@ -70,7 +70,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
         lifespan=_lifespan,
     )
     app.state.accountant, app.state.settings = accountant, settings
-    app.state.keys, app.state.in_flight = ApiKeys(accountant), InFlight()
+    app.state.keys, app.state.verifying = ApiKeys(accountant), threading.Lock()
     app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
     app.state.usage, app.state.approvals = UsageCache(accountant, settings.usage_seconds), Approvals(accountant)
     app.state.inboxes = Inboxes(accountant)

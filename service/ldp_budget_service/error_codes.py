@@ -105,7 +105,7 @@ MEANINGS: dict[str, str] = {
     "forbidden": "The API key lacks the scope, or is bound to other policies or collections.",
     "not-found": "This path does not exist.",
     "method-not-allowed": "The path accepts other methods: see the header `Allow`.",
-    "in-flight": "Another request with this key is in progress. Try again in a moment, with the same key.",
+    "in-flight": "Another verification of the ledger is in progress. Try again when it has ended.",
     "position-not-reached": "The journal has not reached `min_position` here yet. Try again in a moment.",
     "too-large": "The body, or a line in it, is too long.",
     "wrong-collection": "The report was drawn with another definition. Fetch that of the collection, and draw a new report.",

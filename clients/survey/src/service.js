@@ -122,7 +122,7 @@ export async function send(entry) {
     return { state: "arrived", receipt };
   }
   const { code, body } = await codeOf(response);
-  if (PASSING.has(response.status) || code === "in-flight") return { state: "waiting", why: "busy", after };
+  if (PASSING.has(response.status)) return { state: "waiting", why: "busy", after };
   if (STUCK.has(response.status)) return { state: "waiting", why: code, stuck: true };
   if (code === "budget-exceeded") return { state: "refused", limits: body.failed ?? body.limits ?? [] };
   if (code === "wrong-collection") return { state: "changed" };

@@ -9,6 +9,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -24,6 +27,7 @@ from ldp_budget.registry.plugins import mechanism
 from ldp_budget.registry.questionnaire import Questionnaire
 
 from ..auth import Caller, Reader, router_of
+from ..error_codes import ServiceError
 from ..observability.verification import Verifications
 from ..problems import documented
 from ..responses import DOCUMENTED, Row, ok_with_position, streamed
@@ -98,9 +102,22 @@ def verify(
     The time is proportional to the size of the ledger. Only one verification runs at a time.
     """
     position = desk.position()
-    with request.app.state.in_flight.only("verify"):
+    with _only_verification(request):
         found = desk.accountant.verify(expect or None)
     return ok_with_position(position, found.to_json())
+
+
+@contextmanager
+def _only_verification(request: Request) -> Iterator[None]:
+    """Hold the turn to verify. Raises `in-flight` if another request holds it."""
+    turn: threading.Lock = request.app.state.verifying
+    if not turn.acquire(blocking=False):
+        why = "another verification is in progress. Try again when it has ended."
+        raise ServiceError("in-flight", why, {"Retry-After": "1"})
+    try:
+        yield
+    finally:
+        turn.release()
 
 
 @router.get("/v1/ledger/journal", response_class=Response, responses=documented() | DOCUMENTED)
@@ -337,6 +354,6 @@ def _shown(request: Request, name: str, *given: Any) -> Response:
 @router.post("/v1/ledger/verifications", response_model=IntegrityAnswer, responses=documented("in-flight"))
 def verify_and_record(request: Request, desk: Caller) -> Response:
     """Verify the whole ledger as `GET /v1/ledger/verify` does, and record the result in the ledger."""
-    with request.app.state.in_flight.only("verify"):
+    with _only_verification(request):
         found = Verifications(desk.accountant).run()
     return ok_with_position(desk.position(), found.to_json())

@@ -56,17 +56,16 @@ class SpendAsked(ChargeAsked):
 @router.post(
     "/v1/spends",
     response_model=ReceiptAnswer,
-    responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict"),
+    responses=documented("unknown-name", "budget-exceeded", "key-conflict"),
 )
-async def spend(asked: SpendAsked, request: Request, desk: Caller, key: KeyHeader = None) -> Response:
+async def spend(asked: SpendAsked, desk: Caller, key: KeyHeader = None) -> Response:
     """Charge a user for reports of a mechanism or a collection, or refuse with 409 and every limit that failed."""
     check_bounds(desk, asked)
     if asked.dry_run:
         return await run_in_threadpool(_quoted, desk, asked)
     key = required(key)
     charge = asked.charge(desk) if asked.at_hand(desk) else await run_in_threadpool(asked.charge, desk)
-    with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
-        receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked, charge))
+    receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked, charge))
     return receipt_response(desk, receipt)
 
 
@@ -203,7 +202,7 @@ class _Lines:
 @batch_router.post(
     "/v1/spends:batch",
     response_class=Response,
-    responses=documented("in-flight", "key-conflict", "too-large")
+    responses=documented("key-conflict", "too-large")
     | {200: {"description": "A line for each line.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
     openapi_extra=_BODY,
 )
@@ -217,8 +216,7 @@ async def spend_batch(request: Request, desk: Caller, key: BatchKey = None) -> R
         body = await _body_of(request, room)
         if key is None:
             return await run_in_threadpool(_charge_keyed_lines, desk, await _read(request, desk, body, True))
-        with request.app.state.in_flight.only("batch", desk.key.name, key):
-            return await run_in_threadpool(_charge_batch, desk, await _read(request, desk, body, False), key)
+        return await run_in_threadpool(_charge_batch, desk, await _read(request, desk, body, False), key)
 
 
 async def _read(request: Request, desk: AuthContext, body: bytes, keyed: bool) -> list[_Read]:
@@ -332,17 +330,16 @@ class ReservationAsked(ChargeAsked):
 @reservations_router.post(
     "/v1/reservations",
     response_model=ReceiptAnswer,
-    responses=documented("unknown-name", "budget-exceeded", "in-flight", "key-conflict"),
+    responses=documented("unknown-name", "budget-exceeded", "key-conflict"),
 )
-def reserve(asked: ReservationAsked, request: Request, desk: Caller, key: KeyHeader = None) -> Response:
+def reserve(asked: ReservationAsked, desk: Caller, key: KeyHeader = None) -> Response:
     """Charge now, and decide within `expires` seconds: commit keeps the charge, void takes it back.
 
     A reservation that is not voided in time stays charged, because the report may have been sent.
     """
     check_bounds(desk, asked)
     charge, key = asked.charge(desk), required(key)
-    with request.app.state.in_flight.only("user", desk.key.name, asked.user, key):
-        receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked, charge))
+    receipt = desk.accountant.reserve(asked.user, charge, key=key, expires=asked.expires, **terms(asked, charge))
     return receipt_response(desk, receipt)
 
 

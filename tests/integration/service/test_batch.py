@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -256,31 +255,6 @@ def test_batch_lines_with_keys_of_their_own_can_be_repeated_as_spends(served: Se
     assert found[2]["problem"]["type"] == "/problems/invalid-parameter", "a line needs a key"
     alone = served.ask("POST", "/v1/spends", {"user": "a", "mechanism": OUE}, secret, Idempotency_Key="k")
     assert (alone.json()["receipt"], alone.json()["repeated"]) == (found[0]["receipt"], True)
-
-
-def test_batch_with_a_key_in_flight_is_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    secret, begun, release = served.secret("spend"), threading.Event(), threading.Event()
-    spend_batch = Accountant.spend_batch
-
-    def held(self: Accountant, *arguments: Any, **options: Any) -> Any:
-        begun.set()
-        release.wait(PATIENCE)
-        return spend_batch(self, *arguments, **options)
-
-    monkeypatch.setattr(Accountant, "spend_batch", held)
-    first: list[Answer] = []
-    thread = threading.Thread(target=lambda: first.append(ask(served, body(*users(2)), secret)))
-    thread.start()
-    assert begun.wait(PATIENCE)
-    try:
-        assert problem(ask(served, body(*users(2)), secret)) == (409, "in-flight")
-    finally:
-        release.set()
-        thread.join(PATIENCE)
-    assert first[0].status == 200
-    monkeypatch.undo()
-    assert all(each["repeated"] for each in results(served, body(*users(2)), secret))
-    assert charged(served) == 2
 
 
 @pytest.mark.parametrize("key", ["batch", None])

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 34 files with the digest c9e4984be99b4c44f43fd23e39d9ab73063cce66c7d91def25a522548b86c603
+// made by clients/survey/build.mjs from 34 files with the digest 9186684204ac3d3d59cf998d4202831ecd5ae9badc863c9ad3df4da4376aef40
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
 var utf8 = (text) => encoder.encode(text);
@@ -2838,7 +2838,7 @@ async function send(entry) {
     return { state: "arrived", receipt };
   }
   const { code, body } = await codeOf(response);
-  if (PASSING.has(response.status) || code === "in-flight") return { state: "waiting", why: "busy", after };
+  if (PASSING.has(response.status)) return { state: "waiting", why: "busy", after };
   if (STUCK.has(response.status)) return { state: "waiting", why: code, stuck: true };
   if (code === "budget-exceeded") return { state: "refused", limits: body.failed ?? body.limits ?? [] };
   if (code === "wrong-collection") return { state: "changed" };
