@@ -2,7 +2,7 @@
 
 All other interpreters agree with this one. It takes its draws from a `Draws`. `StreamDraws` draws from the stream and
 the secret of one user. Exact verification instead takes every outcome of each step that draws
-(`verification.exact.program_distribution`).
+(`law.all_outcomes`).
 
 Packed bit reports are uint8 rows, with column v in byte v // 8 at bit v % 8, and zero padding.
 """

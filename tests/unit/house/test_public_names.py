@@ -240,6 +240,11 @@ ldp_budget.sdk.domain
 ldp_budget.sdk.estimates
 ldp_budget.sdk.frequency_oracle
 ldp_budget.sdk.interpreter
+ldp_budget.sdk.law
+ldp_budget.sdk.law.all_outcomes
+ldp_budget.sdk.law.law
+ldp_budget.sdk.law.rules
+ldp_budget.sdk.law.totality
 ldp_budget.sdk.linear_hashing
 ldp_budget.sdk.mechanism
 ldp_budget.sdk.numeric_mechanism
@@ -282,9 +287,7 @@ ldp_budget.verification.exact.memoisation_checks
 ldp_budget.verification.exact.numeric_grids
 ldp_budget.verification.exact.numeric_ranges
 ldp_budget.verification.exact.program_checks
-ldp_budget.verification.exact.program_distribution
 ldp_budget.verification.exact.symmetry
-ldp_budget.verification.exact.totality
 ldp_budget.verification.total_certificate
 """
 

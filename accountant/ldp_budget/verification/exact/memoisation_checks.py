@@ -33,10 +33,10 @@ from ...guarantees import Memoised, Pure
 from ...guarantees.fixed_point import UP
 from ...sdk.client_program import OPERATORS
 from ...sdk.interpreter import evaluate
+from ...sdk.law.all_outcomes import kept_laws, law, law_of_values
+from ...sdk.law.totality import cannot_fail
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check_largest
-from .program_distribution import kept_laws, law, law_of_values
 from .symmetry import answers_are_alike
-from .totality import cannot_fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import NotSupported
 from ...guarantees import Gaussian, Laplace, Pure, SymmetricPair, Unbounded
+from ...sdk.law.all_outcomes import law_of_numerators
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding
-from .program_distribution import law_of_numerators
 
 if TYPE_CHECKING:
     from ...guarantees import Guarantee

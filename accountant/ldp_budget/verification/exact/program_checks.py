@@ -23,6 +23,7 @@ from ...errors import NotSupported
 from ...guarantees import Memoised, Pure, SymmetricPair, Unbounded
 from ...sdk.channels import Comparison
 from ...sdk.interpreter import read
+from ...sdk.law.all_outcomes import kept_laws, law
 from ...sdk.linear_hashing import linear_law
 from .. import undefined
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_largest, worst
@@ -36,7 +37,6 @@ from .memoisation_checks import (
 )
 from .numeric_grids import check_grid
 from .numeric_ranges import Piece, check_noise, pieces_of
-from .program_distribution import kept_laws, law
 from .symmetry import answers_are_alike
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ...sdk.client_program import OPERATORS
+from ...sdk.law.totality import cannot_fail
 from ...sdk.linear_hashing import linear_law
-from .totality import cannot_fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

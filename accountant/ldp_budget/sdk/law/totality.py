@@ -11,13 +11,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...sdk.client_program import OPERATORS, Ascending
-from ...sdk.operator_forms import HUGE, MOST, check_draw, check_ranges
+from ..client_program import OPERATORS, Ascending
+from ..operator_forms import HUGE, MOST, check_draw, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...sdk.client_program import Expression, Program
+    from ..client_program import Expression, Program
 
 
 _LARGEST_DOUBLE = 2**1023

@@ -1,4 +1,8 @@
-"""The exact output distribution (law) of a client program: every outcome of every draw, in fractions.
+"""The rule of all outcomes: the law of a program from the list of every outcome of every draw, in fractions.
+
+Statement. If every answer's runs are listed, with the probability of each, then the law of the report is the sum of
+the probabilities of the runs that lay it out. Proof sketch: the draws of one run are independent and each has the
+probability that its operator defines, so a run has the product; runs are disjoint and exhaust the draws.
 
 The words of a secret are assumed uniform and independent, which relies on SHAKE-256. A word modulo b is assumed
 uniform below b, from which it differs by b/2**64. It selects the buckets or functions of a user, and reveals nothing
@@ -7,6 +11,7 @@ of the answer. Nothing else is assumed, and nothing is sampled.
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from math import comb, factorial, log2, prod
@@ -14,12 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from ...errors import NotSupported
 from ...sampling import ONE
-from ...sdk.interpreter import evaluate, known_of, laid_out
+from ..channels import Comparison
+from ..interpreter import evaluate, known_of, laid_out
+from .law import Law as _ReportLaw
+from .law import Pairs, Unknown, Worst, loss_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ...sdk.client_program import Program
+    from ..client_program import Program
 
 Vector: TypeAlias = "list[int]"
 Words: TypeAlias = "tuple[str, int]"
@@ -258,3 +266,101 @@ class _Outcomes:
 
     def kept_top(self, label: str, v: int, k: int) -> _Fork:
         return self._once(label, v, ("top", k), lambda: self._uniform(1 << k, range(1 << k)))
+
+
+# -- the rule --------------------------------------------------------------------------------------------------------
+
+_MOST_ANSWERS = 256
+_MOST_RUNS = 1 << 17
+"""The most runs of all answers together."""
+_MOST_CELLS = 1 << 21
+"""The most reports, counted for each pair of answers, of all compared pairs."""
+
+
+def answers_of(program: Program) -> int:
+    """Return the number of whole numbers that an answer can be."""
+    given = program.input
+    if given["kind"] == "word":
+        return int(256 ** int(given["length"]))
+    return int(given["count"]) if given["kind"] == "answer" else int(given["last"]) + 1
+
+
+class AllOutcomes(_ReportLaw):
+    """The law of every answer, listed.
+
+    Parameters:
+        program: a client program.
+
+    Raises:
+        Unknown: there are too many answers or outcomes, or some answer comes to no report.
+    """
+
+    rule = "all outcomes"
+    every_pair = True
+
+    def __init__(self, program: Program, runs: int = _MOST_RUNS) -> None:
+        answers = answers_of(program)
+        if answers > _MOST_ANSWERS:
+            raise Unknown(f"{answers} answers are too many to list, the most are {_MOST_ANSWERS}")
+        self.laws = list[dict[bytes, Fraction]]()
+        try:
+            for value in range(answers):
+                self.laws.append(law(program, value, runs // answers))
+        except NotSupported as error:
+            raise Unknown(str(error)) from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Unknown(f"answer {len(self.laws)} comes to no report: {error}") from None
+        distinct = {frozenset(each.items()): value for value, each in reversed([*enumerate(self.laws)])}
+        self._distinct = sorted(distinct.values())
+        reports = max(map(len, self.laws))
+        if len(self._distinct) ** 2 * reports > _MOST_CELLS:
+            raise Unknown(f"the pairs of {len(self._distinct)} answers have too many reports to compare")
+
+    def pair(self, first: int, second: int) -> Pairs:
+        """Return (P, Q) of each report of two answers, in the order of the reports."""
+        one, other = self.laws[first], self.laws[second]
+        return [(one.get(row, Fraction(0)), other.get(row, Fraction(0))) for row in sorted({*one, *other})]
+
+    def _compared(self) -> list[tuple[int, int]]:
+        return list(combinations(self._distinct, 2)) or [(0, 0)]
+
+    def pairs(self) -> list[Pairs]:
+        """Return (P, Q) of each report, merged by their probabilities, for every two answers whose laws differ."""
+        different = dict[frozenset[Any], Pairs]()
+        for first, second in self._compared():
+            counted = Counter(self.pair(first, second))
+            merged = [(p * many, q * many) for (p, q), many in counted.items()]
+            different.setdefault(frozenset(counted.items()), merged)
+        return list(different.values())
+
+    def comparison(self, first: int, second: int) -> Comparison:
+        """Return the comparison of two answers, with one outcome for each report."""
+        return Comparison.rows(*zip(*self.pair(first, second), strict=True))
+
+    def worst(self) -> Worst:
+        """Return the two answers and the report, in hexadecimal, with the largest likelihood ratio."""
+        found = ((0, 0), next(iter(self.laws[0])), (Fraction(1), Fraction(1)))
+        for pair in self._compared():
+            for first, second in (pair, pair[::-1]):
+                for row, p in self.laws[first].items():
+                    q, (most, least) = self.laws[second].get(row, Fraction(0)), found[2]
+                    if p * least > most * q or (not q and not least and p > most):
+                        found = (first, second), row, (p, q)
+        return Worst(found[0], found[1].hex(), loss_of(*found[2]))
+
+    def marginal(self) -> tuple[dict[Any, Fraction], dict[Any, Fraction]]:
+        """Return the law of the likelihood of a report under an answer, for users who hold the answer and for others."""
+        if len(self._distinct) ** 2 < len(self.laws) ** 2 or len(self.laws) < 2:
+            raise NotSupported("two answers have one law, so reports do not tell them apart")
+        sides: list[dict[Fraction, Fraction]] = [{}, {}]
+        for answer, own in enumerate(self.laws):
+            for holder, each in enumerate(self.laws):
+                sums = dict[Fraction, Fraction]()
+                for row, p in each.items():
+                    likely = own.get(row, Fraction(0))
+                    sums[likely] = sums.get(likely, Fraction(0)) + p
+                side = int(holder != answer)
+                if sums != sides[side] and sides[side]:
+                    raise NotSupported("reports relate to some answers in another way than to others")
+                sides[side] = sums
+        return sides[0], sides[1]
