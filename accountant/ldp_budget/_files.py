@@ -146,6 +146,8 @@ def strict_json(text: str | bytes) -> Any:
 
     Most readers keep the last of two members with the same name. A proxy may check the first one.
     """
+    if isinstance(text, str) and not text.startswith("\ufeff"):
+        return _STRICT.decode(text)  # `json.loads` makes a decoder each time
     return json.loads(text, object_pairs_hook=_without_repeats)
 
 
@@ -155,3 +157,6 @@ def _without_repeats(members: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in members]
         raise RepeatedMemberError(next(name for name in names if names.count(name) > 1))
     return found
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_without_repeats)

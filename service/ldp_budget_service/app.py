@@ -23,6 +23,7 @@ from .http_middleware import Methods, RawPathMiddleware
 from .observability import health, metrics
 from .observability.logs import Watched
 from .observability.verification import Verifications
+from .plain_routes import PlainRoutes
 from .report_store import Collections, Inboxes
 from .request_limits import AdmissionMiddleware, Load, Rate
 from .routes import ROUTERS as ROUTES
@@ -71,6 +72,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     )
     app.state.accountant, app.state.settings = accountant, settings
     app.state.keys, app.state.verifying = ApiKeys(accountant), threading.Lock()
+    app.state.callers = {}
     app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
     app.state.usage, app.state.approvals = UsageCache(accountant, settings.usage_seconds), Approvals(accountant)
     app.state.inboxes = Inboxes(accountant)
@@ -113,6 +115,7 @@ def _watch(app: FastAPI, settings: Settings) -> None:
     """Add the middleware. The last one added is the outermost."""
     app.add_middleware(Methods, ROUTERS)
     app.add_middleware(RawPathMiddleware)
+    app.add_middleware(PlainRoutes, ROUTERS)
     app.add_middleware(AdmissionMiddleware, settings, app.state.load, auth.Known(app.state), LARGE)
     if settings.tracing:
         from .observability.logs import Traced

@@ -31,12 +31,12 @@ from . import request_context
 from .consistency import MinPosition, check
 from .error_codes import STATUSES, ServiceError
 from .json_bodies import StrictRequest
+from .request_limits import token_of
 from .visibility import refusal_in_words, revealed, unnumbered, without_number, without_sums
 
 if TYPE_CHECKING:
-    from fastapi import Request
     from starlette.datastructures import State
-    from starlette.types import Message, Receive
+    from starlette.types import Message, Receive, Scope
 
     from ldp_budget import Accountant, Collection
     from ldp_budget.accounting.api_keys import ApiKey, ApiKeys
@@ -112,12 +112,11 @@ class Respondent:
             )
 
 
-def find(request: Request, token: str) -> Respondent | None:
+def find(state: State, token: str) -> Respondent | None:
     """Return the respondent with a valid invitation; None if there is none.
 
     Raises `ServiceError` if the respondent exceeds the rate limit.
     """
-    state = request.app.state
     found = state.invitations.find(token)
     if found is None:
         return None
@@ -402,12 +401,14 @@ class Guarded(APIRoute):
         checked = self.path.startswith(_API)
 
         async def guarded(request: Request) -> Response:
-            await _admit(request, access)
+            caller = await admitted(request.scope, access)
+            if caller is not None:
+                request.state.caller = caller
             if checked and request.scope["query_string"]:
-                _check_query(request, known)
+                check_query(request, known)
             for name in numbers:
                 _check_number(name, str(request.path_params[name]))
-            return await handler(StrictRequest(request.scope, _checked_at_the_end(request)))
+            return await handler(StrictRequest(request.scope, checked_at_the_end(request.receive, caller)))
 
         return guarded
 
@@ -416,16 +417,15 @@ _AT_ONCE_SECONDS = 0.05
 """A body that has arrived within this time of the first check needs no second one."""
 
 
-def _checked_at_the_end(request: Request) -> Receive:
+def checked_at_the_end(receive: Receive, caller: AuthContext | Respondent | None) -> Receive:
     """Return `receive` with a check of the key or invitation when the end of the body has arrived.
 
     So a body that was begun before its key was revoked is not processed afterwards.
     """
-    receive, begun = request.receive, time.monotonic()
+    begun = time.monotonic()
 
     async def checked() -> Message:
         message = await receive()
-        caller: AuthContext | Respondent | None = getattr(request.state, "caller", None)
         ends = message["type"] == "http.request" and not message.get("more_body", False)
         if ends and caller is not None and time.monotonic() - begun > _AT_ONCE_SECONDS:
             try:
@@ -457,7 +457,7 @@ def _check_number(name: str, value: str) -> None:
         raise InvalidParameter(name, "a number", shown(value))
 
 
-def _check_query(request: Request, known: Mapping[str, bool]) -> None:
+def check_query(request: Request, known: Mapping[str, bool]) -> None:
     """Refuse query parameters that the operation does not have. A misspelled one would be ignored.
 
     `known` has for each parameter True if it is a number.
@@ -472,31 +472,29 @@ def _check_query(request: Request, known: Mapping[str, bool]) -> None:
             )
 
 
-async def _admit(request: Request, access: Access) -> None:
-    """Store the authenticated caller in the request's state. Raises `ServiceError`.
+async def admitted(scope: Scope, access: Access) -> AuthContext | Respondent | None:
+    """Return the authenticated caller; None where no key is needed. Raises `ServiceError`.
 
     If the keys or invitations must be read again, a thread reads them: the event loop never waits for the ledger.
     """
-    state = request.app.state
-    if access.scope == OPEN or (access.local and state.settings.open_metrics and is_local(request)):
-        return
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token:
+    state = scope["app"].state
+    if access.scope == OPEN or (access.local and state.settings.open_metrics and is_local(Request(scope))):
+        return None
+    token = token_of(scope)
+    if not token:
         raise _unauthorized(access)
     if state.keys.is_fresh() and (not access.invited or state.invitations.is_fresh()):
-        _let_in(request, access, token)
-    else:
-        await run_in_threadpool(_let_in, request, access, token)
+        return _let_in(state, access, token)
+    return await run_in_threadpool(_let_in, state, access, token)
 
 
-def _let_in(request: Request, access: Access, token: str) -> None:
-    found = find(request, token) if access.invited else None
-    request.state.caller = _desk(request, access, token) if found is None else found
+def _let_in(state: State, access: Access, token: str) -> AuthContext | Respondent:
+    found = find(state, token) if access.invited else None
+    return _desk(state, access, token) if found is None else found
 
 
-def _desk(request: Request, access: Access, token: str) -> AuthContext:
+def _desk(state: State, access: Access, token: str) -> AuthContext:
     """Return the context of a caller with an API key. Raises `ServiceError` if the table denies access."""
-    state = request.app.state
     key = None if access.scope == INVITED else state.keys.find(token, offline=access.offline, ended=True)
     if key is None:
         raise _unauthorized(access)
@@ -517,10 +515,12 @@ def _desk(request: Request, access: Access, token: str) -> AuthContext:
                 f"this API key is bound to the {what} {', '.join(bound)}, and this request concerns others as well"
             )
     state.rates.check(key.name)
-    valid = partial(check_valid, state.keys, key, token)
-    return AuthContext(
-        state.accountant.acting_for(key.caller, check=valid), key, state.collections, state.keys, token
-    )
+    known: AuthContext | None = state.callers.get(key.number)
+    if known is None or known.key is not key:  # a record has changed the key since
+        valid = partial(check_valid, state.keys, key, token)
+        view = state.accountant.acting_for(key.caller, check=valid)
+        known = state.callers[key.number] = AuthContext(view, key, state.collections, state.keys, token)
+    return known
 
 
 def is_local(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""HTTP middleware: methods, percent-encoded names in paths, and the default headers of responses.
+"""HTTP middleware: methods, and percent-encoded names in paths.
 
 A name in a path may contain any character, including a slash as `%2F`. A path is matched as it was sent, segment by
 segment, and each segment is decoded afterwards. Servers usually decode first. Then the user `a/balance` could not be
@@ -7,8 +7,6 @@ distinguished from the balance of the user `a`.
 
 from __future__ import annotations
 
-import re
-import secrets
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -128,69 +126,3 @@ def _is_utf8(query: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-# -- headers -----------------------------------------------------------------------------------------
-
-Headers = list[tuple[bytes, bytes]]
-
-SECURITY: Headers = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
-"""Default headers of a response. A route may override them; pages have policies of their own."""
-
-TRANSPORT_SECURITY = (b"strict-transport-security", b"max-age=31536000")
-"""Header of responses to requests over TLS."""
-
-_NAMING = {
-    name.lower().encode(): name
-    for name in ("Authorization", "Content-Type", "Host", "Idempotency-Key", "X-Collection", "X-Label", "X-User")
-}
-"""Request headers that determine the service, the user, the idempotency and the report of a charge."""
-
-# Request ids that may be logged: a person's name does not look like this.
-_ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
-_ID_BYTES = 16
-
-
-def identifier(headers: Headers) -> str:
-    """Return the caller's request id if it consists of hexadecimal digits and hyphens; otherwise a new one."""
-    for name, value in headers:
-        if name == b"x-request-id" and _ID.fullmatch(value):
-            return value.decode("ascii")
-    return secrets.token_hex(_ID_BYTES)  # a counter would tell a respondent how many others there are
-
-
-def fault_of(headers: Headers) -> str | None:
-    """Return the reason why the headers do not clearly name the user and the report; None if they do.
-
-    A proxy that appends a header keeps the caller's own header in front. Bytes beyond ASCII have no unique meaning in
-    a header, so a name in UTF-8 could become a different user.
-    """
-    seen = set()
-    for name, value in headers:
-        if name not in _NAMING:
-            continue
-        if name in seen:
-            return f"{_NAMING[name]} is sent more than once. Send it once."
-        if not value.isascii():
-            return f"{_NAMING[name]} has characters other than ASCII. Send ASCII; percent-encode X-User as UTF-8."
-        seen.add(name)
-    return None
-
-
-def completed(headers: Headers, request_id: str, *, over_tls: bool, close: bool) -> Headers:
-    """Return the headers of a response, completed with the default ones."""
-    said = {name.lower() for name, _ in headers}
-    found = [*headers, *(each for each in SECURITY if each[0] not in said)]
-    found.append((b"x-request-id", request_id.encode("ascii")))
-    if over_tls:
-        found.append(TRANSPORT_SECURITY)
-    if close and b"connection" not in said:
-        found.append((b"connection", b"close"))
-    return found

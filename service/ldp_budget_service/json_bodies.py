@@ -12,7 +12,7 @@ from ldp_budget._files import RepeatedMemberError, strict_json
 from ldp_budget._validation import shown
 
 _BAD_REQUEST = 400
-_SMALL_BYTES = 1 << 14
+SMALL_BYTES = 1 << 14
 """A larger body is parsed in a thread, so that the event loop serves other requests meanwhile."""
 
 
@@ -22,12 +22,11 @@ class StrictRequest(Request):
     async def json(self) -> Any:
         """Return the parsed body. Raises `HTTPException`, or `json.JSONDecodeError` if it is not JSON."""
         body = await self.body()
-        if len(body) <= _SMALL_BYTES:
-            return _parsed(body)
-        return await run_in_threadpool(_parsed, body)
+        return parsed(body) if len(body) <= SMALL_BYTES else await run_in_threadpool(parsed, body)
 
 
-def _parsed(body: bytes) -> Any:
+def parsed(body: bytes) -> Any:
+    """Return a parsed body. Raises the same errors."""
     try:
         return strict_json(body.decode("utf-8"))
     except json.JSONDecodeError:

@@ -22,6 +22,8 @@ from .error_codes import STATUSES, TYPE, ServiceError, as_json, problem_body, pr
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from starlette.types import Scope
+
 MEDIA_TYPE = "application/problem+json"
 JSON = re.compile(r"application/(\S+\+)?json\b", re.IGNORECASE)
 _OF_STATUS = {
@@ -130,40 +132,46 @@ def install(app: FastAPI) -> None:
     """Make every error of the application a problem, including the framework's errors."""
 
     @app.exception_handler(LdpBudgetError)
-    def of_the_library(request: Request, error: LdpBudgetError) -> Response:
+    @app.exception_handler(HTTPException)
+    def of_the_request(request: Request, error: LdpBudgetError | HTTPException) -> Response:
         caller = getattr(request.state, "caller", None)
-        return error_response(error if caller is None else caller.error(error))
+        if caller is not None and isinstance(error, LdpBudgetError):
+            error = caller.error(error)
+        return response_for(error, request.scope)
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(request: Request, error: RequestValidationError) -> Response:
         found = request.headers.get("Content-Type", "none")
-        if isinstance(error.body, bytes) and error.body and not JSON.match(found):
-            # The framework parses JSON only. Its own error would say that the body is not an object.
-            return problem("malformed", f"Content-Type must be application/json: got {found}")
-        return _of_validation(error.errors())
-
-    @app.exception_handler(HTTPException)
-    def of_the_framework(request: Request, error: HTTPException) -> Response:
-        code = _OF_STATUS.get(error.status_code, "malformed")
-        detail = str(error.detail)
-        if detail == HTTPStatus.NOT_FOUND.phrase:
-            detail = f"the path {shown(request.url.path)} does not exist. GET /openapi.json lists the paths."
-        return problem(code, detail, headers=error.headers)
+        return error_response(body_error(error.errors(), error.body, found))
 
 
-def _of_validation(errors: Sequence[Any]) -> Response:
-    """Return the response for a request that fails validation."""
+def response_for(error: LdpBudgetError | HTTPException, scope: Scope) -> Response:
+    """Return the response for an error of the library or of the framework."""
+    if isinstance(error, LdpBudgetError):
+        return error_response(error)
+    code = _OF_STATUS.get(error.status_code, "malformed")
+    detail = str(error.detail)
+    if detail == HTTPStatus.NOT_FOUND.phrase:
+        detail = f"the path {shown(Request(scope).url.path)} does not exist. GET /openapi.json lists the paths."
+    return problem(code, detail, headers=error.headers)
+
+
+def body_error(errors: Sequence[Any], body: Any, content_type: str) -> LdpBudgetError:
+    """Return the error for a body that fails validation, as the framework describes it."""
+    if isinstance(body, bytes) and body and not JSON.match(content_type):
+        # The framework parses JSON only. Its own error would say that the body is not an object.
+        return ServiceError("malformed", f"Content-Type must be application/json: got {content_type}")
     first = errors[0]
     if first["type"] == "json_invalid":
         why = str(first.get("ctx", {}).get("error", "it cannot be read"))
         place = first["loc"][-1]
         at = f" at position {place}" if isinstance(place, int) else ""
-        return problem("malformed", f"The body is not valid JSON: {why[:1].lower()}{why[1:]}{at}.")
+        return ServiceError("malformed", f"The body is not valid JSON: {why[:1].lower()}{why[1:]}{at}.")
     if tuple(first["loc"]) == ("body",):
         if first["type"] == "missing":
-            return problem("malformed", "the body is missing: it must be a JSON object")
-        return problem("malformed", f"the body must be a JSON object: got {shown(first['input'])}")
-    return error_response(validation_error([{**each, "loc": each["loc"][1:] or each["loc"]} for each in errors]))
+            return ServiceError("malformed", "the body is missing: it must be a JSON object")
+        return ServiceError("malformed", f"the body must be a JSON object: got {shown(first['input'])}")
+    return validation_error([{**each, "loc": each["loc"][1:] or each["loc"]} for each in errors])
 
 
 def validation_error(errors: Sequence[Any]) -> LdpBudgetError:

@@ -12,6 +12,8 @@ import asyncio
 import ipaddress
 import logging
 import math
+import re
+import secrets
 import threading
 import time
 import traceback
@@ -26,7 +28,6 @@ from starlette.exceptions import HTTPException
 
 from . import request_context
 from .error_codes import ServiceError
-from .http_middleware import completed, fault_of
 from .problems import error_response, problem
 
 if TYPE_CHECKING:
@@ -326,3 +327,69 @@ def describe(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{frame.name} ({frame.filename.rpartition('/')[2]}:{frame.lineno})" for frame in frames[::-1])
     return f"{type(error).__name__}: {where}"
+
+
+# -- headers -----------------------------------------------------------------------------------------
+
+Headers = list[tuple[bytes, bytes]]
+
+SECURITY: Headers = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
+"""Default headers of a response. A route may override them; pages have policies of their own."""
+
+TRANSPORT_SECURITY = (b"strict-transport-security", b"max-age=31536000")
+"""Header of responses to requests over TLS."""
+
+_NAMING = {
+    name.lower().encode(): name
+    for name in ("Authorization", "Content-Type", "Host", "Idempotency-Key", "X-Collection", "X-Label", "X-User")
+}
+"""Request headers that determine the service, the user, the idempotency and the report of a charge."""
+
+# Request ids that may be logged: a person's name does not look like this.
+_ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
+_ID_BYTES = 16
+
+
+def identifier(headers: Headers) -> str:
+    """Return the caller's request id if it consists of hexadecimal digits and hyphens; otherwise a new one."""
+    for name, value in headers:
+        if name == b"x-request-id" and _ID.fullmatch(value):
+            return value.decode("ascii")
+    return secrets.token_hex(_ID_BYTES)  # a counter would tell a respondent how many others there are
+
+
+def fault_of(headers: Headers) -> str | None:
+    """Return the reason why the headers do not clearly name the user and the report; None if they do.
+
+    A proxy that appends a header keeps the caller's own header in front. Bytes beyond ASCII have no unique meaning in
+    a header, so a name in UTF-8 could become a different user.
+    """
+    seen = set()
+    for name, value in headers:
+        if name not in _NAMING:
+            continue
+        if name in seen:
+            return f"{_NAMING[name]} is sent more than once. Send it once."
+        if not value.isascii():
+            return f"{_NAMING[name]} has characters other than ASCII. Send ASCII; percent-encode X-User as UTF-8."
+        seen.add(name)
+    return None
+
+
+def completed(headers: Headers, request_id: str, *, over_tls: bool, close: bool) -> Headers:
+    """Return the headers of a response, completed with the default ones."""
+    said = {name.lower() for name, _ in headers}
+    found = [*headers, *(each for each in SECURITY if each[0] not in said)]
+    found.append((b"x-request-id", request_id.encode("ascii")))
+    if over_tls:
+        found.append(TRANSPORT_SECURITY)
+    if close and b"connection" not in said:
+        found.append((b"connection", b"close"))
+    return found

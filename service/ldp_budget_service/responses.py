@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import LdpBudgetError, UserErased
 from ldp_budget.accounting.receipts import REFUSED, Receipt
+from ldp_budget.api._receipt_text import receipt_text
 from ldp_budget.api.schemas import MOST_ENTRIES, NEXT_ENTRY, POSITION, receipt_form
 
 from . import request_context
@@ -120,7 +121,9 @@ def receipt_response(caller: AuthContext | Respondent, receipt: Receipt, **more:
         headers[REPLAYED] = "true"
     if receipt.status == REFUSED:
         return refusal(receipt_form(shown), caller.explained(receipt), headers)
-    return json_answer({**receipt_form(shown), **more}, headers=headers)
+    if more:
+        return json_answer({**receipt_form(shown), **more}, headers=headers)
+    return Response(receipt_text(shown), headers=headers, media_type="application/json")
 
 
 # -- NDJSON ---------------------------------------------------------------------------------------------

@@ -61,12 +61,11 @@ class MechanismAsked(BaseModel):
 
     def chosen(self) -> Mechanism:
         """Return the mechanism. Raises `InvalidParameter` and `UnknownName`."""
-        text = json.dumps([self.name, self.model_extra], sort_keys=True)
-        return _MADE.get(text) or _made(self.check_size(text))
+        return self.made() or _made(self.check_size())
 
-    def check_size(self, text: str | None = None) -> str:
+    def check_size(self) -> str:
         """Return the JSON of name and options. Raises `too-large`: a table of 300 answers takes seconds to check."""
-        text = text or json.dumps([self.name, self.model_extra], sort_keys=True)
+        text = _as_text([self.name, self.model_extra])
         if len(text) > MOST_OPTION_BYTES:
             why = f"the options of a mechanism must have at most {MOST_OPTION_BYTES} bytes over HTTP: got {len(text)}"
             raise ServiceError(
@@ -78,9 +77,9 @@ class MechanismAsked(BaseModel):
         """True if these are the name and the declared options of a mechanism, so that none need be made."""
         return self.name == mechanism.name and canonical_json(self.model_extra) == canonical_json(mechanism.declared)
 
-    def at_hand(self) -> bool:
-        """True if the mechanism is cached. Constructing one may take long."""
-        return json.dumps([self.name, self.model_extra], sort_keys=True) in _MADE
+    def made(self) -> Mechanism | None:
+        """Return the mechanism if it is cached. Constructing one may take long."""
+        return _MADE.get(_as_text([self.name, self.model_extra]))
 
     def kind(self) -> type[Mechanism]:
         """Return the mechanism's class, without parameters. Raises `UnknownName`."""
@@ -104,6 +103,7 @@ class MechanismAsked(BaseModel):
 _MECHANISM_EXPECTED = 'JSON with a name, such as {"name": "oue", "epsilon": "1", "domain_size": 7}'
 MOST_OPTION_BYTES = 1 << 16
 """Maximum size of a mechanism's options as JSON. A mechanism is made in the process of the service."""
+_as_text = json.JSONEncoder(sort_keys=True).encode
 _MOST_MADE = 1024
 _MADE: dict[str, Mechanism] = {}
 """Mechanisms by the request for them. They are immutable."""
@@ -139,10 +139,15 @@ class ChargeAsked(Asked):
         "copies have different guarantees.",
     )
 
-    def at_hand(self, desk: AuthContext) -> bool:
-        """True if `charge` needs neither long computation nor the ledger."""
-        known = self.collection is None or desk.held.has(self.collection)
-        return known and (self.mechanism is None or self.mechanism.at_hand())
+    def charge_at_hand(self, desk: AuthContext) -> Mechanism | Collection | None:
+        """Return what `charge` does; None if that needs a long computation or the ledger."""
+        if self.collection is not None:
+            known = desk.held.has(self.collection) and (self.mechanism is None or self.mechanism.made() is not None)
+            return self.charge(desk) if known else None
+        made = None if self.mechanism is None else self.mechanism.made()
+        if made is not None:
+            _check_cost(made, self.at_least)
+        return made
 
     def charge(self, desk: AuthContext) -> Mechanism | Collection:
         """Return the mechanism or collection to charge. Raises as the library does."""

@@ -22,8 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import ldp_budget
 
 from .. import request_context
-from ..http_middleware import identifier
-from ..request_limits import describe
+from ..request_limits import describe, identifier
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

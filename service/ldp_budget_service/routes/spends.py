@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from anyio import to_thread
-from fastapi import Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import Field, ValidationError
@@ -32,6 +32,7 @@ from ldp_budget.registry.collections import label_to_charge
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
 from ..error_codes import ServiceError, as_json, problem_of
+from ..plain_routes import PlainRoute
 from ..problems import documented, validation_error
 from ..request_limits import BatchRoom
 from ..responses import (
@@ -44,7 +45,7 @@ from ..responses import (
 )
 from ..schemas import ChargeAsked, KeyHeader, Switch, required
 
-router = router_of(tags=["spending"])
+router = APIRouter(route_class=PlainRoute, tags=["spending"])
 
 
 class SpendAsked(ChargeAsked):
@@ -64,7 +65,9 @@ async def spend(asked: SpendAsked, desk: Caller, key: KeyHeader = None) -> Respo
     if asked.dry_run:
         return await run_in_threadpool(_quoted, desk, asked)
     key = required(key)
-    charge = asked.charge(desk) if asked.at_hand(desk) else await run_in_threadpool(asked.charge, desk)
+    charge = asked.charge_at_hand(desk)
+    if charge is None:
+        charge = await run_in_threadpool(asked.charge, desk)
     receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked, charge))
     return receipt_response(desk, receipt)
 
@@ -90,8 +93,14 @@ def check_bounds(desk: AuthContext, asked: ChargeAsked) -> None:
 
 def terms(asked: ChargeAsked, charge: Chosen) -> dict[str, Any]:
     """Return the fields of a charge other than the user and the mechanism or collection."""
-    fields = asked.model_dump(include={"reports", "digest", "note", "policy"})
-    return {**fields, "label": label_for(charge, asked.label)}
+    label = None if asked.label is None else label_for(charge, asked.label)
+    return {
+        "reports": asked.reports,
+        "digest": asked.digest,
+        "note": asked.note,
+        "policy": asked.policy,
+        "label": label,
+    }
 
 
 Chosen: TypeAlias = "Mechanism | Collection | object"
@@ -106,7 +115,7 @@ def label_for(charge: Chosen, label: str | None) -> str | None:
 
 # -- batches --------------------------------------------------------------------------------------------
 
-batch_router = router_of(tags=["spending"])
+batch_router = APIRouter(route_class=PlainRoute, tags=["spending"])
 
 _MOST_TEMPLATES = 1000
 _MOST_LINE_ENDS = 2 * MOST_LINES
@@ -214,9 +223,10 @@ async def spend_batch(request: Request, desk: Caller, key: BatchKey = None) -> R
     """
     with request.app.state.load.batch() as room:
         body = await _body_of(request, room)
+        lines = await _read(request, desk, body, key is None)
         if key is None:
-            return await run_in_threadpool(_charge_keyed_lines, desk, await _read(request, desk, body, True))
-        return await run_in_threadpool(_charge_batch, desk, await _read(request, desk, body, False), key)
+            return await run_in_threadpool(_charge_keyed_lines, desk, lines)
+        return await run_in_threadpool(_charge_batch, desk, lines, key)
 
 
 async def _read(request: Request, desk: AuthContext, body: bytes, keyed: bool) -> list[_Read]:

@@ -81,7 +81,7 @@ def test_error_of_a_line_does_not_keep_its_content() -> None:
     assert error.__traceback__ is error.__context__ is error.__cause__ is None  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("size", [json_bodies._SMALL_BYTES, 10 * json_bodies._SMALL_BYTES])
+@pytest.mark.parametrize("size", [json_bodies.SMALL_BYTES, 10 * json_bodies.SMALL_BYTES])
 def test_large_body_is_parsed_outside_of_the_event_loop(
     client: TestClient, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
