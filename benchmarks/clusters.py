@@ -160,7 +160,7 @@ def by_beam(folder: Path, notes: str, runner: str) -> Added:
     from apache_beam.runners.dask.dask_runner import DaskRunner
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-    from ldp_budget.reports.beam import AggregatePartitions
+    from ldp_budget_surveys.beam import AggregatePartitions
 
     out = str(folder / "beam.partial")
     options = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]

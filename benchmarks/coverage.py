@@ -28,12 +28,12 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 import ldp_budget
 from ldp_budget.sdk.share_laws import AnswerLaw, Cumulants, TableLaw
-from ldp_budget.surveys.finite_population import FinitePopulation, Noise
-from ldp_budget.surveys.means import Survey
-from ldp_budget.surveys.moments import Moments, moments_of
-from ldp_budget.surveys.strata import Design
-from ldp_budget.surveys.two_way import paired
-from ldp_budget.surveys.weights import Weights, equal_weights
+from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise
+from ldp_budget_surveys.designs.means import Survey
+from ldp_budget_surveys.designs.moments import Moments, moments_of
+from ldp_budget_surveys.designs.strata import Design
+from ldp_budget_surveys.designs.two_way import paired
+from ldp_budget_surveys.designs.weights import Weights, equal_weights
 
 SEED = 38
 LEVEL = 0.95

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget.publication.publisher import Publisher
+from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.receipted_release import release_with_receipts
 

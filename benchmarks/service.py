@@ -39,8 +39,8 @@ from fastapi import FastAPI, Header
 from fastapi.responses import JSONResponse
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.client import Client as BudgetClient
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.client import Client as BudgetClient
 from ldp_budget_service.routes.spends import SpendAsked
 from ldp_budget_service.server import serve as serve_forever
 from postgres_servers import shared_server

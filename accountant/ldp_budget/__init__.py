@@ -104,10 +104,10 @@ if TYPE_CHECKING:
     from .sdk.frequency_oracle import FrequencyMechanism as FrequencyMechanism
     from .sdk.mechanism import Mechanism as Mechanism
     from .sdk.numeric_mechanism import NumericMechanism as NumericMechanism
-    from .verification.audit import Audit as Audit
-    from .verification.audit import audit as audit
-    from .verification.exact import Verification as Verification
-    from .verification.exact import verify as verify
+    from ldp_budget_verify.audit import Audit as Audit
+    from ldp_budget_verify.audit import audit as audit
+    from ldp_budget_verify.exact import Verification as Verification
+    from ldp_budget_verify.exact import verify as verify
 
 
 def __getattr__(name: str) -> Any:

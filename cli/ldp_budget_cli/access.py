@@ -26,9 +26,9 @@ from .tables import print_row_table
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ldp_budget.accounting.api_keys import ApiKey
+    from ldp_budget_service.api_keys import ApiKey
     from ldp_budget.accounting.budget_client import BudgetClient
-    from ldp_budget.accounting.invitations import Invitations
+    from ldp_budget_service.invitations import Invitations
 
 
 _days = click.option(
@@ -92,7 +92,7 @@ def create(
     Example:
       ldp-budget api-key create app --scope spend --scope read --out app.key
     """
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
     _check_known(ledger, policies, collections, share)
@@ -149,7 +149,7 @@ def rotate(
     Example:
       ldp-budget api-key rotate app --overlap 7 --out app.new.key
     """
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
     with _secret_file(out) as write:
@@ -168,7 +168,7 @@ def list_(ctx: click.Context, form: str | None) -> None:
     Example:
       ldp-budget api-key list
     """
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
     now = ledger.now()
@@ -202,7 +202,7 @@ def revoke(ctx: click.Context, name: str, as_json: bool) -> None:
     Example:
       ldp-budget api-key revoke app
     """
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     keys = ApiKeys(open_ledger(ctx))
     try:
@@ -320,7 +320,7 @@ def invite(
         > links.csv
       ldp-budget invite mood --revoke
     """
-    from ldp_budget.accounting.invitations import Invitations
+    from ldp_budget_service.invitations import Invitations
 
     from .inputs import Repeats
 

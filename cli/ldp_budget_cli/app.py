@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget.client import Client
+    from ldp_budget_service.client import Client
 
 
 KEY_VARIABLE = "LDP_BUDGET_API_KEY"
@@ -52,7 +52,7 @@ def is_service(ledger: str) -> bool:
 
 def open_service(url: str, *, plain_http: bool) -> Client:
     """Return the client of a service. Sends no request yet. Raises `InvalidParameter` and click's errors."""
-    from ldp_budget.client import Client
+    from ldp_budget_service.client import Client
     from ldp_budget.errors import InvalidParameter, NotSupported
 
     try:

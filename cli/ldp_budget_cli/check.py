@@ -74,7 +74,7 @@ def check_published(
 
     It is 0 only if every part that was given was checked and holds.
     """
-    from ldp_budget.verification.checkers import checker
+    from ldp_budget_verify.checkers import checker
 
     books = checker("check_books")
     try:
@@ -106,7 +106,7 @@ def check_published(
 
 def check_file(path: Path) -> dict[str, Any]:
     """The result of the checker that a file needs. Raises a click error unless the file proves itself."""
-    from ldp_budget.verification.checkers import checker
+    from ldp_budget_verify.checkers import checker
 
     try:
         with path.open("rb") as file:
@@ -137,7 +137,7 @@ def check_file(path: Path) -> dict[str, Any]:
 
 def _plain(text: object) -> str:
     """Return text from a file as one piece of a line, without characters that break, hide or reorder the line."""
-    from ldp_budget.verification.checkers import checker
+    from ldp_budget_verify.checkers import checker
 
     shown: str = checker("check_books").plain(str(text), 300)
     return shown
@@ -188,7 +188,7 @@ def print_result(result: dict[str, Any], as_json: bool) -> None:
 
 def write_certificate(path: str, charges: Iterable[tuple[Guarantee, int]], delta: Any) -> None:
     """Write the certificate of an exact total, and print the next step."""
-    from ldp_budget.verification.total_certificate import certificate, written
+    from ldp_budget_verify.total_certificate import certificate, written
 
     from .output import next_step
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from ldp_budget import Accountant
-    from ldp_budget.client import Client
+    from ldp_budget_service.client import Client
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.inbox import Inbox, Marks
     from ldp_budget.sdk.mechanism import Mechanism

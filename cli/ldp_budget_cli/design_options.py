@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.public_attributes import PublicAttributes
-    from ldp_budget.surveys.survey_estimates import DesignOptions, SurveyFiles
+    from ldp_budget_surveys.designs.survey_estimates import DesignOptions, SurveyFiles
 
 _KEY = "ldp_budget.design"
 _OTHERS = ("candidates", "top", "adjust", "consistent", "plot")
@@ -175,8 +175,8 @@ def is_designed(ctx: click.Context) -> bool:
 
 def design_of(ctx: click.Context, columns: Sequence[str]) -> DesignOptions:
     """Return the given options of the design, for report files with these public columns. Raises a click error."""
-    from ldp_budget.surveys.side_tables import read_table_rows
-    from ldp_budget.surveys.survey_estimates import DesignOptions
+    from ldp_budget_surveys.designs.side_tables import read_table_rows
+    from ldp_budget_surveys.designs.survey_estimates import DesignOptions
 
     given = ctx.meta[_KEY]
     for name in _OTHERS:
@@ -212,7 +212,7 @@ def source_and_design(
     ctx: click.Context, survey: Collection, files: Sequence[str], rounds: Sequence[str] = (), *, mixed: bool
 ) -> tuple[SurveyFiles, DesignOptions]:
     """Return the report files and the given options of the design. Raises a click error."""
-    from ldp_budget.surveys.survey_estimates import SurveyFiles
+    from ldp_budget_surveys.designs.survey_estimates import SurveyFiles
 
     if not files:
         raise click.UsageError(f"--{next(iter(ctx.meta[_KEY]))} needs report files. Name them after {survey.name}.")
@@ -260,7 +260,7 @@ def show_design(
     rows_to: str | None,
 ) -> None:
     """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
-    from ldp_budget.surveys.survey_estimates import estimate_survey
+    from ldp_budget_surveys.designs.survey_estimates import estimate_survey
 
     from .design_tables import flat_rows, print_design
     from .table_reader import write_rows_to

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.registry.plugins import Plugin
     from ldp_budget.sdk.mechanism import Mechanism
-    from ldp_budget.verification.audit import Audit
-    from ldp_budget.verification.exact import Verification
+    from ldp_budget_verify.audit import Audit
+    from ldp_budget_verify.exact import Verification
 
 
 @click.group()
@@ -109,7 +109,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
     Example:
       ldp-budget plugin check my_coin
     """
-    from ldp_budget.verification.contract import certify, find_plugin
+    from ldp_budget_verify.contract import certify, find_plugin
 
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", module):
         raise click.UsageError(f"MODULE must be the name of a module, a distribution or an entry point: got {module}")
@@ -275,7 +275,7 @@ def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str | N
 @json_option
 @click.pass_context
 def audit(ctx: click.Context, mechanism: Mechanism, samples: int | None, client: str | None, as_json: bool) -> None:
-    from ldp_budget.verification.exact import VIOLATED, verify
+    from ldp_budget_verify.exact import VIOLATED, verify
 
     exact = verify(mechanism)
     if client is None:
@@ -319,7 +319,7 @@ def claimed_loss(guarantee: Guarantee, reports: int) -> float:
 
 def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
     """Audit one report, and the reports of a memoised value; yields nothing if these options cannot run the client."""
-    from ldp_budget.verification.audit import audit as sample
+    from ldp_budget_verify.audit import audit as sample
 
     try:
         yield sample(mechanism, samples=samples)
@@ -331,8 +331,8 @@ def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
 
 def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audit]:
     """Audit another client: against its declared guarantee, and by a search that trusts no declaration."""
-    from ldp_budget.verification.audit import audit as sample
-    from ldp_budget.verification.audit.subprocess_client import drawn_by
+    from ldp_budget_verify.audit import audit as sample
+    from ldp_budget_verify.audit.subprocess_client import drawn_by
 
     name = str(ctx.info_name).removeprefix("collection:")
     try:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_projection import Binding
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Plan, Policy
-    from ldp_budget.client import Client
+    from ldp_budget_service.client import Client
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -169,7 +169,7 @@ def set_(
 
 def _before(ledger: BudgetClient, name: str) -> Policy | None:
     """Return the newest version of a policy before it is set; None if there is none, or the API key may not read it."""
-    from ldp_budget.api.problem_details import ServiceProblem
+    from ldp_budget_service.api.problem_details import ServiceProblem
     from ldp_budget.errors import UnknownName
 
     try:
@@ -308,7 +308,7 @@ def _show_versions(ledger: Accountant | Client, name: str, as_json: bool) -> Non
 def _override(ledger: BudgetClient, policy: Policy) -> str | None:
     """Return the reason of a version that was set without the approval that the ledger required."""
     from ldp_budget.accounting.admin_records import OVERRIDDEN
-    from ldp_budget.api.problem_details import ServiceProblem
+    from ldp_budget_service.api.problem_details import ServiceProblem
 
     try:
         records = [each for each in ledger.records() if each.kind == OVERRIDDEN and each.fault is None]

@@ -18,7 +18,7 @@ from .output import confirm, counted, json_option, next_step, print_json, yes_op
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ldp_budget.publication.publisher import Publisher
+    from ldp_budget_surveys.publication.publisher import Publisher
 
 _SURVEY = "NAME"
 
@@ -204,6 +204,6 @@ def prove(ctx: click.Context, collection: str, receipt: str) -> None:
 
 
 def _publisher(ctx: click.Context, *, create: bool = False) -> Publisher:
-    from ldp_budget.publication.publisher import Publisher
+    from ldp_budget_surveys.publication.publisher import Publisher
 
     return Publisher(check_local(open_ledger(ctx, create=create), "publish on the machine of the ledger"))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.reports.survey_summary import Summary, Weighting
+    from ldp_budget_surveys.pages.survey_summary import Summary, Weighting
 
 
 @click.command()
@@ -84,8 +84,8 @@ def report(
     Example:
       ldp-budget report mood mood.reports --invited 500 --out mood.html
     """
-    from ldp_budget.reports.summary_page import html_page, markdown_page
-    from ldp_budget.reports.survey_summary import Subject, public_columns, summarize
+    from ldp_budget_surveys.pages.summary_page import html_page, markdown_page
+    from ldp_budget_surveys.pages.survey_summary import Subject, public_columns, summarize
 
     if out is None and not markdown:
         raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --markdown.")
@@ -145,7 +145,7 @@ def _twin_sentences(files: Sequence[str]) -> list[str]:
 
 def _check_invited(invited: int | None, summary: Summary) -> None:
     """Raise a click error if more people answered than were invited."""
-    from ldp_budget.reports.summary_text import people_who_answered
+    from ldp_budget_surveys.pages.summary_text import people_who_answered
 
     people = people_who_answered(summary)
     # Without a ledger, the reports of several files may be of the same people.
@@ -210,8 +210,8 @@ def _weighted(
 
     Without a report, the first two are None. A page has room for groups and a table; `estimate` prints one of them at a time.
     """
-    from ldp_budget.reports.survey_summary import Weighting
-    from ldp_budget.surveys.survey_estimates import estimate_survey
+    from ldp_budget_surveys.pages.survey_summary import Weighting
+    from ldp_budget_surveys.designs.survey_estimates import estimate_survey
 
     source, design = source_and_design(ctx, collection, files, mixed=mixed)
     if not source.respondents().reports:

@@ -80,8 +80,8 @@ def plan_survey(
       ldp-budget plan --survey health.toml --margin 3%
       ldp-budget plan --collection mood --margin 3%
     """
-    from ldp_budget.registry.survey_planning import plan_collection
-    from ldp_budget.registry.survey_planning import plan_survey as planned
+    from ldp_budget_surveys.survey_planning import plan_collection
+    from ldp_budget_surveys.survey_planning import plan_survey as planned
 
     if (survey is None) == (collection is None):
         raise click.UsageError("Give either --survey or --collection.")

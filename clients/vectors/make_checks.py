@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget import mechanism
 from ldp_budget.guarantees import Approximate, FinitePair, Gaussian, Laplace, Pure, SymmetricPair
 from ldp_budget.registry.public_definition import NOTHING, definition_of, digest_of
-from ldp_budget.verification.total_certificate import certificate, written
+from ldp_budget_verify.total_certificate import certificate, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
 import ldp_budget
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.invitations import Invitations
 
 from . import auth, html_pages, problems, schemas
 from .compute_pool import Workers

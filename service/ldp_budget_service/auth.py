@@ -25,7 +25,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from ldp_budget import InvalidParameter, LdpBudgetError, UnknownName
 from ldp_budget._numbers import is_number
 from ldp_budget._validation import shown
-from ldp_budget.accounting.api_keys import ACTIVE, EXPIRED, PENDING
+from ldp_budget_service.api_keys import ACTIVE, EXPIRED, PENDING
 
 from . import request_context
 from .consistency import MinPosition, check
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope
 
     from ldp_budget import Accountant, Collection
-    from ldp_budget.accounting.api_keys import ApiKey, ApiKeys
-    from ldp_budget.accounting.invitations import Invitation, Invitations
+    from ldp_budget_service.api_keys import ApiKey, ApiKeys
+    from ldp_budget_service.invitations import Invitation, Invitations
     from ldp_budget.accounting.receipts import Receipt
 
     from .report_store import CachedCollection, Collections

@@ -101,7 +101,7 @@ def simulate(asked: Asked) -> Any:
     """Return for each limit of a policy the first time at which it binds."""
     from ldp_budget.accounting.budget_projection import simulate
     from ldp_budget.accounting.policies import Policy
-    from ldp_budget.api.schemas import binding_form
+    from ldp_budget_service.api.schemas import binding_form
 
     start = datetime.fromisoformat(asked["start"])
     policy = Policy.from_json(asked["policy"])

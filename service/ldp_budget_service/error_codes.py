@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ldp_budget import LdpBudgetError, LedgerError, ReportFileError, TableError
-from ldp_budget.api.problem_details import members_of
+from ldp_budget_service.api.problem_details import members_of
 
 from . import request_context
 

@@ -32,7 +32,7 @@ from fastapi import Header, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from ldp_budget import LdpBudgetError
-from ldp_budget.verification import checkers
+from ldp_budget_verify import checkers
 
 from . import http_middleware  # noqa: F401  # registers the path convertor `:name`
 from .auth import router_of

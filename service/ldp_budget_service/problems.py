@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError
 from ldp_budget._validation import shown
-from ldp_budget.api.schemas import receipt_form
+from ldp_budget_service.api.schemas import receipt_form
 
 from .error_codes import STATUSES, TYPE, ServiceError, as_json, problem_body, problem_of, retry_after
 

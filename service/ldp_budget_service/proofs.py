@@ -92,7 +92,7 @@ def promise_of(accountant: Accountant, collection: str, digest: str, policy: str
 
 def proof_of(accountant: Accountant, user: str, collection: str, mark: bytes) -> dict[str, Any]:
     """Return the proof of a user for one of her charges. Raises `ServiceError` if there is none."""
-    from ldp_budget.publication.publisher import Publisher
+    from ldp_budget_surveys.publication.publisher import Publisher
 
     try:
         publisher = Publisher(accountant)

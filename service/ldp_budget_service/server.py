@@ -19,7 +19,7 @@ import uvicorn
 
 from ldp_budget import Accountant, InvalidParameter, mechanisms
 from ldp_budget.accounting.admin_log import record_faults
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 
 from .app import create_app
 from .http_protocol import HttpProtocol

@@ -21,7 +21,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 import ldp_budget
 from ldp_budget import Collection
-from ldp_budget.reports.beam import AggregatePartitions
+from ldp_budget_surveys.beam import AggregatePartitions
 from ldp_budget.reports.parquet import partitions_in
 from ldp_budget.reports.partial_aggregate import Partial
 

@@ -22,7 +22,7 @@ from unittest import mock
 from prometheus_client import generate_latest
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.ledger.sqlite import SqliteStore
 from ldp_budget.registry.collections import Collection
 from ldp_budget_service import Settings, create_app
@@ -278,7 +278,7 @@ def opened(now: list[datetime]) -> tuple[Accountant, dict[str, str]]:
     accountant.erase("gone")
     keys, soon, made = ApiKeys(accountant), now[0] + timedelta(hours=1), count()
     with mock.patch(
-        "ldp_budget.accounting.api_keys.secrets.token_urlsafe", side_effect=lambda size: f"example-{next(made)}"
+        "ldp_budget_service.api_keys.secrets.token_urlsafe", side_effect=lambda size: f"example-{next(made)}"
     ):
         secrets = {name: keys.create(name, ["spend"])[1] for name in ("spender", "revoked")}
         secrets["admin"] = keys.create("admin", ["admin"])[1]

@@ -32,7 +32,7 @@ from ldp_budget.sdk.domain import Categories, Interval
 from ldp_budget.sdk.estimates import CountEstimate, MeanEstimate
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.parameters import MOST_TEXT, Choice, Field, Flag, Integer, Matrix, Real, Text
-from ldp_budget.verification.exact import VIOLATED, verify
+from ldp_budget_verify.exact import VIOLATED, verify
 
 SECONDS = 30.0
 """Of computing, for everything that a case asks."""

@@ -191,8 +191,8 @@ def ledger(accountant: Accountant, clock: Time) -> dict[str, Any]:
 
 def administered(accountant: Accountant, clock: Time) -> dict[str, Any]:
     """Shares of limits, keys of a service, and what was charged by one of them."""
-    from ldp_budget.accounting.api_keys import ApiKeys
-    from ldp_budget.accounting.invitations import Invitations
+    from ldp_budget_service.api_keys import ApiKeys
+    from ldp_budget_service.invitations import Invitations
 
     accountant.set_policy("default", POLICIES["default"]["limits"], shares={"team-a": ["lifetime=3,9e-7+1e-7,zcdp"]})
     keys = ApiKeys(accountant)

@@ -18,7 +18,8 @@ from typing import Any
 import click
 
 import ldp_budget
-from ldp_budget import client, composition, errors, guarantees
+from ldp_budget_service import client
+from ldp_budget import composition, errors, guarantees
 from ldp_budget.registry import hookspecs
 from ldp_budget.registry.plugins import registry
 from ldp_budget_cli import errors as failures

@@ -10,8 +10,8 @@ import pytest
 
 from ldp_budget import Accountant
 from ldp_budget._files import create_private
-from ldp_budget.ledger.postgres import pool, store
-from ldp_budget.ledger.postgres.schema import PARTITIONED
+from ldp_budget_postgres import pool, store
+from ldp_budget_postgres.schema import PARTITIONED
 from ledger_places import Now
 from postgres_servers import in_this_process, reason_for_none, shared_server
 

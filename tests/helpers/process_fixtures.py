@@ -68,7 +68,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the wait for a server that is gone."""
-    from ldp_budget.ledger.postgres import pool, store
+    from ldp_budget_postgres import pool, store
 
     monkeypatch.setattr(pool, "WAIT_SECONDS", 1.0)
     monkeypatch.setattr(store, "WAIT_SECONDS", 1.0)

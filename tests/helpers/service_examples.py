@@ -16,10 +16,10 @@ from unittest import mock
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.invitations import Invitations
 from ldp_budget.ledger.sqlite import SqliteStore
-from ldp_budget.publication.publisher import Publisher
+from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget_service import Settings, create_app
 
@@ -213,7 +213,7 @@ def play() -> list[dict[str, Any]]:
     with Accountant(store, clock=lambda: NOW) as accountant:
         keys = ApiKeys(accountant)
         with mock.patch(
-            "ldp_budget.accounting.api_keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
+            "ldp_budget_service.api_keys.secrets.token_urlsafe", side_effect=("one-example", "another-example")
         ):
             secrets = {name: keys.create(name, ["admin"])[1] for name in ("example", "officer")}
         app = create_app(accountant, Settings(usage_seconds=0, question_seconds=120))

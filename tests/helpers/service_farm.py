@@ -168,7 +168,7 @@ class Caller:
 def new_ledger(place: str, *limits: str, scopes: tuple[str, ...] = ("spend", "read")) -> str:
     """Make a ledger with a policy; the secret of an API key of it."""
     from ldp_budget import Accountant
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     with Accountant(place) as accountant:
         accountant.set_policy("default", list(limits))

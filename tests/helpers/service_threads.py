@@ -15,7 +15,7 @@ from typing import Any, Self
 from fastapi import FastAPI
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.app import create_app
 from ldp_budget_service.server import Server
 from ldp_budget_service.settings import Settings

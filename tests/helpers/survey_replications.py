@@ -19,14 +19,14 @@ import numpy as np
 from ldp_budget import mechanism
 from ldp_budget.reports.public_attributes import PublicAttributes
 from ldp_budget.sdk.share_laws import AnswerLaw, TableLaw
-from ldp_budget.surveys.differences import difference
-from ldp_budget.surveys.finite_population import FinitePopulation, Noise
-from ldp_budget.surveys.means import Survey
-from ldp_budget.surveys.moments import PRODUCTS, SQUARES, Moments, MomentsReader
-from ldp_budget.surveys.raking import rake
-from ldp_budget.surveys.strata import Design
-from ldp_budget.surveys.two_way import TwoWayTable, paired
-from ldp_budget.surveys.weights import equal_weights, table_weights
+from ldp_budget_surveys.designs.differences import difference
+from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise
+from ldp_budget_surveys.designs.means import Survey
+from ldp_budget_surveys.designs.moments import PRODUCTS, SQUARES, Moments, MomentsReader
+from ldp_budget_surveys.designs.raking import rake
+from ldp_budget_surveys.designs.strata import Design
+from ldp_budget_surveys.designs.two_way import TwoWayTable, paired
+from ldp_budget_surveys.designs.weights import equal_weights, table_weights
 
 PEOPLE, ANSWERS, QUESTIONS = 100_000, 8, 3
 REGIONS, AGES = ("east", "north", "south", "west"), ("old", "middle", "young")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.invitations import Invitations
 from ldp_budget.registry.public_definition import About
 
 WAYS = ("walk", "bike", "bus", "car")

@@ -36,7 +36,7 @@ sys.exit((server.recv(1) or b"\\x7f")[0])
 """
 
 # What no command imports: engines and testing tools, of which each fork would have the pages to copy.
-_NOT_FOR_COMMANDS = {"ldp_budget.reports.beam", "ldp_budget.testing", "ldp_budget_cli.__main__"}
+_NOT_FOR_COMMANDS = {"ldp_budget_surveys.beam", "ldp_budget.testing", "ldp_budget_cli.__main__"}
 
 
 class WarmCommand:

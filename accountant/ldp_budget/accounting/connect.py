@@ -170,7 +170,7 @@ def open_store(
         check_switch("sandbox", sandbox)
     if isinstance(ledger, str | os.PathLike):
         if str(ledger).startswith(("postgresql://", "postgres://")):
-            from ..ledger.postgres import PostgresStore
+            from ldp_budget_postgres import PostgresStore
 
             return PostgresStore(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
         if "://" in str(ledger):
@@ -196,7 +196,7 @@ def key_file_of(ledger: Ledger) -> str:
         return ""
     if ledger.identity.startswith("file "):
         return str(key_path(Path(ledger.name)))
-    from ..ledger.postgres.store import key_file_path
+    from ldp_budget_postgres.store import key_file_path
 
     return str(key_file_path(ledger.identity))
 

@@ -15,7 +15,7 @@ from .python_pages import everything
 
 ENTRIES = Path(__file__).parents[1] / "error_codes.toml"
 # Modules that define errors and are not imported by the modules above.
-HOMES = ("ldp_budget.ledger.storage", "ldp_budget.verification")
+HOMES = ("ldp_budget.ledger.storage", "ldp_budget_verify")
 
 
 def codes() -> list[str]:

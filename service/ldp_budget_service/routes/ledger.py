@@ -19,7 +19,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.errors import LdpBudgetError
 from ldp_budget.guarantees.guarantees import NO
 from ldp_budget.registry.certification import checked_at

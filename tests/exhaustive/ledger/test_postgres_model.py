@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from ldp_budget.ledger.postgres.pool import OLDEST
+from ldp_budget_postgres.pool import OLDEST
 from ledger_model import LedgerMachine
 from postgres_places import Emptied
 

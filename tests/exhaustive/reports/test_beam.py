@@ -53,7 +53,7 @@ def test_pipeline_result_equals_that_of_one_process(runner: str, parts: Path) ->
 @pytest.fixture
 def combine() -> Any:
     pytest.importorskip("apache_beam", reason="no apache_beam: pip install 'ldp-budget[interop]'")
-    from ldp_budget.reports.beam import AggregatePartitions
+    from ldp_budget_surveys.beam import AggregatePartitions
 
     return AggregatePartitions(POLL)
 
@@ -76,7 +76,7 @@ def test_pipeline_with_a_partition_twice_fails(combine: Any, parts: Path) -> Non
 
 
 def test_pipeline_without_beam_names_the_extra() -> None:
-    code = "import sys; sys.modules['apache_beam'] = None; import ldp_budget.reports.beam"
+    code = "import sys; sys.modules['apache_beam'] = None; import ldp_budget_surveys.beam"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (
         f"{NotSupported.__name__}: a Beam pipeline needs the package apache-beam. Install it: pip install 'ldp-budget[beam]'"

@@ -76,7 +76,7 @@ def test_randomize_with_spend_on_a_service_charges_users(
 
 
 def test_api_key_create_on_a_service_works(command: CommandLine, ledger: Accountant) -> None:
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     secret = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
     found = ApiKeys(ledger).find(secret)
@@ -86,7 +86,7 @@ def test_api_key_create_on_a_service_works(command: CommandLine, ledger: Account
 
 def test_api_key_create_on_a_service_with_approvals_is_refused(command: CommandLine, ledger: Accountant) -> None:
     """The holder of an admin key could approve their own proposal with a second key."""
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
     from ldp_budget.accounting.approvals import Approvals
 
     before = ApiKeys(ledger).all()
@@ -132,7 +132,7 @@ def test_service_error_names_the_cause(command: CommandLine, monkeypatch: pytest
 def test_spend_on_a_service_needs_only_the_scope_spend(
     command: CommandLine, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     ledger.set_policy("default", ["lifetime=2"])
     keys = ApiKeys(ledger)

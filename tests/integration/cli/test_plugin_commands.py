@@ -20,7 +20,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import ldp_budget
-from ldp_budget.verification.contract import find_plugin
+from ldp_budget_verify.contract import find_plugin
 from warm_command import WarmCommand
 
 LEAST = "5000"

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget.api.schemas import MOST_LINES
-from ldp_budget.client import Client
-from ldp_budget.client import batch as client_batch
+from ldp_budget_service.api.schemas import MOST_LINES
+from ldp_budget_service.client import Client
+from ldp_budget_service.client import batch as client_batch
 from ledger_contract import coin
 from service_threads import Served
 

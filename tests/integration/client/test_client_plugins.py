@@ -11,7 +11,7 @@ from fixed_clock import Clock
 from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
 from ldp_budget.accounting.charge_request import LOCAL
-from ldp_budget.client import Client
+from ldp_budget_service.client import Client
 from ldp_budget.guarantees import Memoised, Pure
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, Registry
@@ -59,7 +59,7 @@ def test_mechanism_missing_on_the_service_is_named_with_its_plugin(
 ) -> None:
     own = plugins.registry()
     asking = Registry([*own.plugins, Plugin("ldp-budget-toys", "1.2", (Toy,))])
-    monkeypatch.setattr("ldp_budget.api.schemas.registry", lambda: asking)
+    monkeypatch.setattr("ldp_budget_service.api.schemas.registry", lambda: asking)
     told = "has no mechanism 'toy'. Here the plugin ldp-budget-toys 1.2 provides it. Install it on the service too."
     for ask in (
         lambda: client.spend("alice", Toy()),

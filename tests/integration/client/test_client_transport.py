@@ -22,8 +22,8 @@ import pytest
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ldp_budget.accounting.charge_request import LOCAL
-from ldp_budget.api.schemas import header_of
-from ldp_budget.client import Client, ServiceProblem, transport
+from ldp_budget_service.api.schemas import header_of
+from ldp_budget_service.client import Client, ServiceProblem, transport
 from ledger_contract import coin, in_threads
 from service_places import Keys, shared_service
 

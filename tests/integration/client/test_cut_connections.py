@@ -13,7 +13,7 @@ import pytest
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.charge_request import LOCAL
-from ldp_budget.client import Client
+from ldp_budget_service.client import Client
 from ledger_contract import check, coin, in_threads, spent
 from postgres_proxy import Link, Proxy
 from service_places import HOST, Keys, shared_service

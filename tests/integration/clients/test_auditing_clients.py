@@ -13,8 +13,8 @@ import pytest
 import ldp_budget
 from javascript import PACKAGE, node
 from ldp_budget import Collection, NotSupported
-from ldp_budget.verification.audit import subprocess_client
-from ldp_budget.verification.audit.subprocess_client import drawn_by
+from ldp_budget_verify.audit import subprocess_client
+from ldp_budget_verify.audit.subprocess_client import drawn_by
 
 if TYPE_CHECKING:
     from command_line import CommandLine

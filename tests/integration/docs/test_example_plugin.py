@@ -19,7 +19,7 @@ PROGRAM = """
 import json, sys
 import numpy as np
 import ldp_budget
-from ldp_budget.verification.exact import verify
+from ldp_budget_verify.exact import verify
 
 users = int(sys.argv[1])
 olh = ldp_budget.mechanism("olh")

@@ -9,8 +9,8 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.postgres import schema, store
-from ldp_budget.ledger.postgres import schema as catalog
+from ldp_budget_postgres import schema, store
+from ldp_budget_postgres import schema as catalog
 from ledger_contract import check, coin, spent
 from postgres_faults import ask, plain_url, signal_backends
 from postgres_places import new_ledger

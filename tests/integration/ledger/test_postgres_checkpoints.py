@@ -81,7 +81,7 @@ def test_checkpoints_taken_during_spends_verify(partitions: int) -> None:
 @pytest.mark.exhaustive
 def test_checkpoints_and_answers_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, where they fill the parts and where they do not."""
-    from ldp_budget.ledger.postgres import statements
+    from ldp_budget_postgres import statements
 
     for part in (1, 2, 3, 100):
         monkeypatch.setattr(statements, "_CHECKPOINTS_TOGETHER", part)

@@ -282,7 +282,7 @@ def test_promoted_standby_behind_the_pooler_is_checked_for_its_settings(server: 
 
 def test_hidden_pooler_is_detected_by_lost_settings(place: BehindPooler, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that shows the number of a session of the server, as the server does, and gives out others."""
-    from ldp_budget.ledger.postgres import pool
+    from ldp_budget_postgres import pool
 
     check_settings = pool.check_settings
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.postgres import schema, store
+from ldp_budget_postgres import schema, store
 from ledger_contract import check, coin, in_threads, spent
 from ledger_scripts import let_go, outputs, start, wait_until_ready
 from postgres_faults import ask, entries

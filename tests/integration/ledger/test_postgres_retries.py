@@ -30,7 +30,7 @@ REFUSE = """
 @pytest.fixture
 def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger simulates a server that does this by itself; the ledger would refuse a trigger."""
-    from ldp_budget.ledger.postgres import schema, statements
+    from ldp_budget_postgres import schema, statements
 
     for module in (schema, statements):
         monkeypatch.setattr(module, "compare_catalog", lambda answer: [])
@@ -66,7 +66,7 @@ def test_retries_of_threads_are_counted_and_charged_once() -> None:
 
 @pytest.mark.usefixtures("any_tables")
 def test_failure_that_does_not_end_is_reported_and_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ldp_budget.ledger.postgres import store
+    from ldp_budget_postgres import store
 
     monkeypatch.setattr(store, "WAIT_SECONDS", 0.3)
     address = new_ledger(4)

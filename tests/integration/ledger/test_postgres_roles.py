@@ -11,7 +11,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.postgres.schema import PARTITIONED
+from ldp_budget_postgres.schema import PARTITIONED
 from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, StoreContract, coin, promising
 from ledger_places import Now

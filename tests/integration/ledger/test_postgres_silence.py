@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.postgres import pool, store
+from ldp_budget_postgres import pool, store
 from ledger_contract import check, coin, spent
 from postgres_faults import with_port
 from postgres_places import new_ledger

@@ -71,7 +71,7 @@ class Attacked:
         import psycopg
         from psycopg.rows import dict_row
 
-        from ldp_budget.ledger.postgres import PostgresStore
+        from ldp_budget_postgres import PostgresStore
 
         # The same key each time, so that the users are in the same partitions.
         key_file.write_bytes(bytes(range(KEY_BYTES)))

@@ -11,7 +11,7 @@ import pytest
 from exchanged_rows import BOUND, TABLES, fill
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, UnknownName
-from ldp_budget.ledger.postgres import pool
+from ldp_budget_postgres import pool
 from ledger_contract import check, coin
 from postgres_faults import ask
 from postgres_places import new_ledger

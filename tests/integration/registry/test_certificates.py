@@ -16,6 +16,6 @@ from ldp_budget.registry.certification import checked
 assert not {"pluggy", "platformdirs", "ldp_budget.sdk.mechanism"} & set(sys.modules)
 import ldp_budget
 assert checked(ldp_budget.mechanism("oue")) == "exact"
-assert not {"numpy", "scipy", "click", "ldp_budget.verification.contract"} & set(sys.modules)
+assert not {"numpy", "scipy", "click", "ldp_budget_verify.contract"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, timeout=60)

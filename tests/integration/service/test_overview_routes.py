@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget.accounting.api_keys import SCOPES
+from ldp_budget_service.api_keys import SCOPES
 from ldp_budget_service.settings import Settings
 from service_threads import Served
 

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 pytest.importorskip("cryptography", reason="no signature: pip install 'ldp-budget[fast]'")
 
-from ldp_budget.publication.publisher import Publisher
+from ldp_budget_surveys.publication.publisher import Publisher
 from survey_site import Site, ledger, running
 
 ARRIVED = "h1[data-state=arrived]"
@@ -138,7 +138,7 @@ def test_deleted_receipt_leaves_no_secret_and_no_report_on_the_device(site: Site
 
 
 def test_receipt_of_an_expired_link_is_saved_from_my_budget(site: Site, context: Any, tmp_path: Path) -> None:
-    from ldp_budget.accounting.invitations import Invitations
+    from ldp_budget_service.invitations import Invitations
 
     page = _answered(context, site.link("bea"))
     Invitations(site.accountant).revoke("commute")

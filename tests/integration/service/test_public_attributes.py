@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from ldp_budget import Accountant
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from service_farm import Caller, Farm
 
 PATH = "/v1/collections/mood/reports"

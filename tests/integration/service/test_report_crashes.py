@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="no service: pip install 'ldp-budget[service]'")
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from postgres_places import new_ledger as new_postgres
 from service_farm import PATIENCE, Caller, Farm
 

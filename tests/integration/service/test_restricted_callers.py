@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.api_keys import SCOPES, ApiKeys
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.api_keys import SCOPES, ApiKeys
+from ldp_budget_service.invitations import Invitations
 from ldp_budget.accounting.receipts import receipt_of
 from ldp_budget.ledger.hash_chain import Name
 from ldp_budget.ledger.keyfile import Key

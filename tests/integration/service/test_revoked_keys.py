@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.invitations import Invitations
 from service_farm import HOST, MECHANISM, PATIENCE
 from service_threads import Served
 

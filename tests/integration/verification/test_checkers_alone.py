@@ -13,7 +13,7 @@ import pytest
 
 from checker_vectors import CHECKERS, VECTORS, laws, random_list, totals
 from ldp_budget import compose
-from ldp_budget.verification.total_certificate import certificate, written
+from ldp_budget_verify.total_certificate import certificate, written
 
 NODE = shutil.which("node")
 SCRIPT = """

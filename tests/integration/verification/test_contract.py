@@ -54,7 +54,7 @@ def test_contract_reports_failures_and_reasons_of_skips(tmp_path: Path) -> None:
 def test_contract_works_without_pytest_and_its_tests_name_the_package() -> None:
     code = (
         "import sys; sys.modules['pytest'] = None\n"
-        "from ldp_budget.verification import contract; assert contract.CHECKS; print('checks')\n"
+        "from ldp_budget_verify import contract; assert contract.CHECKS; print('checks')\n"
         "import ldp_budget.testing"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -15,7 +15,7 @@ from ldp_budget import Comparison, Factor, Mechanism, mechanism
 from ldp_budget.sampling import SeededStream
 from ldp_budget.sampling import rng as streams
 from ldp_budget.sdk.parameters import real
-from ldp_budget.verification.contract import CHECKS, FAILED, PASSED, SKIPPED, Result, certify, made, run, run_all
+from ldp_budget_verify.contract import CHECKS, FAILED, PASSED, SKIPPED, Result, certify, made, run, run_all
 
 OUE = {"epsilon": 1, "domain_size": 5}
 UNIT = {"epsilon": 1, "lower": 0, "upper": 1}

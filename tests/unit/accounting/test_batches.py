@@ -22,7 +22,7 @@ from ldp_budget import (
 )
 from ldp_budget import mechanism as find
 from ldp_budget.accounting import batch
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.batch import FAILED, Part, Spend, SpendResult
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.ledger import Ledger

@@ -14,7 +14,7 @@ import pytest
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch, engine
 from ldp_budget.accounting.admission import Decision
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget.accounting.receipts import BudgetExceeded, Receipt

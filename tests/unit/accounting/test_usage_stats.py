@@ -11,7 +11,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.policy_versions import change

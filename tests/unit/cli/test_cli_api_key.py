@@ -8,7 +8,7 @@ import pytest
 
 from command_line import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.invitations import Invitations
 
 
 @pytest.fixture

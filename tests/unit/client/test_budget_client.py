@@ -10,7 +10,7 @@ import pytest
 
 from ldp_budget import Accountant, BudgetClient, InvalidParameter, mechanism
 from ldp_budget.accounting.admin_log_projection import RecordLog
-from ldp_budget.client import Client
+from ldp_budget_service.client import Client
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release
 

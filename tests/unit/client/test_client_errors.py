@@ -11,8 +11,8 @@ import pytest
 
 import ldp_budget
 from ldp_budget import BudgetExceeded
-from ldp_budget.api.problem_details import error_of
-from ldp_budget.client import ServiceProblem
+from ldp_budget_service.api.problem_details import error_of
+from ldp_budget_service.client import ServiceProblem
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,

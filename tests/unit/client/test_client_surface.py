@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ldp_budget import Limit, mechanism
-from ldp_budget.client import Client
+from ldp_budget_service.client import Client
 
 
 def test_digest_is_keyed_by_the_api_key_and_the_data_is_not_sent() -> None:
@@ -26,7 +26,7 @@ def test_limit_is_sent_as_its_full_text(text: str) -> None:
 
 
 def test_mechanism_is_sent_as_name_and_parameters() -> None:
-    from ldp_budget.api.schemas import charged
+    from ldp_budget_service.api.schemas import charged
 
     oue = mechanism("oue")(epsilon="0.5", domain_size=4)
     assert charged(oue)["mechanism"] == {"name": "oue", **oue.declared}

@@ -20,7 +20,7 @@ from ldp_budget.guarantees import Pure, SymmetricPair
 from ldp_budget.sdk.channels import Case
 from ldp_budget.sdk.law.all_outcomes import law
 from ldp_budget.sdk.mechanism import Mechanism
-from ldp_budget.verification.exact import program_checks
+from ldp_budget_verify.exact import program_checks
 from shuffle_enumeration import Rows, central_delta, hockey_stick, together
 
 SMALL = {

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import ldp_budget
-from ldp_budget.ledger.postgres import schema as postgres
+from ldp_budget_postgres import schema as postgres
 from ldp_budget.ledger.sqlite import schema as sqlite
 from ldp_budget.registry import certification, collections
 from ldp_budget.reports import charged_release, report_file
 from ldp_budget.sdk import client_program
-from ldp_budget.verification import total_certificate
+from ldp_budget_verify import total_certificate
 from ldp_budget_cli import errors
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -33,8 +33,8 @@ from ldp_budget import (
     ReportFileError,
     ReservationConflict,
 )
-from ldp_budget.accounting.api_keys import ApiKeys
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.invitations import Invitations
 from ldp_budget.errors import TooFewReports
 from ldp_budget.ledger.sqlite import schema
 from ldp_budget.registry import certification, plugins

@@ -11,7 +11,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, errors, mechanism
-from ldp_budget.client import ServiceProblem
+from ldp_budget_service.client import ServiceProblem
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -38,7 +38,7 @@ from ldp_budget.errors import (
     UserErased,
 )
 from ldp_budget.ledger.storage import UnstorableError
-from ldp_budget.verification import Broken, NotChecked
+from ldp_budget_verify import Broken, NotChecked
 from ldp_budget_cli.errors import FAILURES, to_click_exception
 
 ERRORS = [

@@ -13,7 +13,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, InvalidParameter, Limit, mechanism
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.registry.surveys import Survey
 from ldp_budget_service import create_app
 

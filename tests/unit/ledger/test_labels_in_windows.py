@@ -11,7 +11,7 @@ import pytest
 import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.guarantees import Copies, Memoised
 from ldp_budget.guarantees.fixed_point import LARGEST, Costs
 from ldp_budget.guarantees.memoised_costs import (

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import CommandLine
 from ldp_budget import Accountant, InvalidParameter, LedgerError
-from ldp_budget.ledger.postgres import pool
+from ldp_budget_postgres import pool
 
 MALFORMED = [
     "postgresql://u:S3CRET@[127.0.0.1/x",

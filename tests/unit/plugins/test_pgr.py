@@ -20,7 +20,7 @@ from ldp_budget.sampling import ONE
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.law.all_outcomes import law
 from ldp_budget.sdk.linear_hashing import LinearHashing, is_order, linear_law
-from ldp_budget.verification.exact import verify
+from ldp_budget_verify.exact import verify
 
 Pgr: Any = ldp_budget.mechanism("pgr")
 Subset: Any = ldp_budget.mechanism("subset-selection")

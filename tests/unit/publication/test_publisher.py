@@ -16,13 +16,13 @@ import pytest
 from ldp_budget import Accountant, mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget.errors import InvalidParameter, NotSupported, PublicationError, ReportFileError
-from ldp_budget.publication.estimate import estimate_of
-from ldp_budget.publication.merkle import leaf_hash, path_of, root_of
-from ldp_budget.publication.publisher import Publisher, charge_of
-from ldp_budget.publication.signed_note import LogKey
+from ldp_budget_surveys.publication.estimate import estimate_of
+from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
+from ldp_budget_surveys.publication.publisher import Publisher, charge_of
+from ldp_budget_surveys.publication.signed_note import LogKey
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget.reports.receipted_release import release_with_receipts
-from ldp_budget.verification.checkers import checker
+from ldp_budget_verify.checkers import checker
 from published_survey import PublishedSurvey, a_collection
 
 CHECKER = checker("check_books")
@@ -251,7 +251,7 @@ def test_proof_reads_the_tree_of_its_file(survey: PublishedSurvey, monkeypatch: 
     """Two published surveys took turns in a cache of one tree, so each proof hashed all accounts again."""
     before = survey.proof("user3")
     with monkeypatch.context() as patched:
-        patched.setattr("ldp_budget.publication.merkle.levels_of", lambda leaves: pytest.fail("hashed again"))
+        patched.setattr("ldp_budget_surveys.publication.merkle.levels_of", lambda leaves: pytest.fail("hashed again"))
         assert survey.proof("user3") == before
     (survey.publisher._folder / "0001.tree").unlink()  # as version 1.0.0rc1 left it
     assert survey.proof("user3") == before

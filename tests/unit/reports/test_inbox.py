@@ -24,7 +24,7 @@ from ldp_budget import (
     NotSupported,
     ReportFileError,
 )
-from ldp_budget.publication.publisher import Publisher
+from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import open_reports, read_reports
 from ledger_contract import check

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldp_budget import Accountant, Collection, InvalidParameter, NameTaken, mechanism
 from ldp_budget.errors import PublicationError, TooFewReports
-from ldp_budget.publication.publisher import Publisher
+from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import MINIMUM_GROUP, Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Inbox, Sent

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from ldp_budget.reports.summary_blocks import certainty, loss, percent
-from ldp_budget.reports.summary_page import link
+from ldp_budget_surveys.pages.summary_blocks import certainty, loss, percent
+from ldp_budget_surveys.pages.summary_page import link
 
 
 @pytest.mark.parametrize(

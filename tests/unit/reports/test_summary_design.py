@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ldp_budget.reports.summary_blocks import Facts, Grid, p_value
-from ldp_budget.reports.summary_design import two_way_section, within_bounds
-from ldp_budget.reports.survey_summary import Weighting
+from ldp_budget_surveys.pages.summary_blocks import Facts, Grid, p_value
+from ldp_budget_surveys.pages.summary_design import two_way_section, within_bounds
+from ldp_budget_surveys.pages.survey_summary import Weighting
 
 
 def test_within_bounds_keeps_shares_that_are_inside() -> None:

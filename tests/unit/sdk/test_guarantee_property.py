@@ -13,7 +13,7 @@ from ldp_budget import PluginError
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry.plugins import check_mechanism
 from ldp_budget.sdk.parameters import real
-from ldp_budget.verification import contract
+from ldp_budget_verify import contract
 
 
 def promising(own: Any) -> type[ldp_budget.Mechanism]:

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, mechanism
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service import create_app
 from ledger_contract import coin
 from toy_store import ToyStore

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.api_keys import ApiKeys
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service import create_app
 
 

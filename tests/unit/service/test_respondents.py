@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.invitations import Invitations
+from ldp_budget_service.invitations import Invitations
 from ldp_budget_service import create_app
 from survey_site import tokens, with_surveys
 
@@ -101,7 +101,7 @@ def test_me_without_a_valid_invitation_is_unauthorized(
 def test_invitation_is_no_api_key_and_an_api_key_is_no_invitation(
     client: TestClient, accountant: Accountant, device: Device
 ) -> None:
-    from ldp_budget.accounting.api_keys import ApiKeys
+    from ldp_budget_service.api_keys import ApiKeys
 
     _, secret = ApiKeys(accountant).create("team", ["admin"])
     assert code(client.get("/v1/me", headers={"Authorization": f"Bearer {secret}"})) == (401, "unauthorized")

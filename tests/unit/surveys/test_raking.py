@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.surveys.means import Survey
-from ldp_budget.surveys.moments import Moments, moments_of
-from ldp_budget.surveys.raking import rake, read_totals
-from ldp_budget.surveys.weights import Weights, equal_weights, table_weights
+from ldp_budget_surveys.designs.means import Survey
+from ldp_budget_surveys.designs.moments import Moments, moments_of
+from ldp_budget_surveys.designs.raking import rake, read_totals
+from ldp_budget_surveys.designs.weights import Weights, equal_weights, table_weights
 
 
 def crossed(table: list[list[int]]) -> Moments:

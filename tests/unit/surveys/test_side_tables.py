@@ -15,11 +15,11 @@ from ldp_budget._numbers import why_no_number
 from ldp_budget.errors import TableError
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
 from ldp_budget.reports.tables import HEAD, kind_of
-from ldp_budget.surveys.moments import Moments, moments_of_counts
-from ldp_budget.surveys.raking import rake, read_totals, scaled_totals
-from ldp_budget.surveys.side_tables import read_table_rows
-from ldp_budget.surveys.survey_estimates import DesignOptions, weightless
-from ldp_budget.surveys.weights import equal_weights, table_weights
+from ldp_budget_surveys.designs.moments import Moments, moments_of_counts
+from ldp_budget_surveys.designs.raking import rake, read_totals, scaled_totals
+from ldp_budget_surveys.designs.side_tables import read_table_rows
+from ldp_budget_surveys.designs.survey_estimates import DesignOptions, weightless
+from ldp_budget_surveys.designs.weights import equal_weights, table_weights
 
 ROWS = [{"region": "north", "weight": "1"}, {"region": "south", "weight": "2"}]
 

@@ -9,12 +9,12 @@ from scipy.special import stdtrit
 from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.sdk.share_laws import AnswerLaw, Cumulants
-from ldp_budget.surveys.differences import difference, groups
-from ldp_budget.surveys.finite_population import FinitePopulation, Noise
-from ldp_budget.surveys.means import Survey
-from ldp_budget.surveys.moments import EXCLUSIVE, PRODUCTS, MomentsReader, moments_of
-from ldp_budget.surveys.strata import Design
-from ldp_budget.surveys.weights import column_weights, equal_weights, table_weights
+from ldp_budget_surveys.designs.differences import difference, groups
+from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise
+from ldp_budget_surveys.designs.means import Survey
+from ldp_budget_surveys.designs.moments import EXCLUSIVE, PRODUCTS, MomentsReader, moments_of
+from ldp_budget_surveys.designs.strata import Design
+from ldp_budget_surveys.designs.weights import column_weights, equal_weights, table_weights
 
 Z = np.array([[1.0], [3.0], [8.0], [2.0], [6.0], [4.0]])
 STRATUM = ["a", "a", "a", "b", "b", "b"]
@@ -182,7 +182,7 @@ def test_moments_of_blocks_are_those_of_all_reports() -> None:
 
 
 def test_moments_of_too_many_combinations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ldp_budget.surveys.moments.MOST_NUMBERS", 20)
+    monkeypatch.setattr("ldp_budget_surveys.designs.moments.MOST_NUMBERS", 20)
     with pytest.raises(NotSupported, match="combinations of public attributes"):
         moments_of(np.ones((9, 2)), {"g": [str(x) for x in range(9)]})
 

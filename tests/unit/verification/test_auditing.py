@@ -28,8 +28,8 @@ from ldp_budget import FrequencyMechanism, InvalidParameter, Mechanism, NotSuppo
 from ldp_budget.guarantees import Approximate, Guarantee, Pure
 from ldp_budget.sampling import ONE, bernoulli, integers, open_stream, unary_bits
 from ldp_budget.sdk.parameters import integer
-from ldp_budget.verification.audit import audit
-from ldp_budget.verification.audit.events import (
+from ldp_budget_verify.audit import audit
+from ldp_budget_verify.audit.events import (
     Reader,
     certified_bound,
     features_of,

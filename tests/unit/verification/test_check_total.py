@@ -15,8 +15,8 @@ import pytest
 from checker_vectors import CHECKERS, code_lines, random_list, totals, verdict
 from ldp_budget import compose
 from ldp_budget.errors import NotSupported
-from ldp_budget.verification.checkers import checker
-from ldp_budget.verification.total_certificate import certificate, written
+from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.total_certificate import certificate, written
 
 CHECK = checker("check_total")
 PRECISE = mpmath.mp.clone()

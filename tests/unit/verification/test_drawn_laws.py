@@ -20,7 +20,7 @@ from enumerated_draws import drawn_law
 from ldp_budget import Comparison, Mechanism
 from ldp_budget.guarantees import Copies, Pure
 from ldp_budget.registry.plugins import registry
-from ldp_budget.verification.exact.dominance import HOLDS, check, hockey_stick
+from ldp_budget_verify.exact.dominance import HOLDS, check, hockey_stick
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("randomized-response", {"epsilon": "0.7"}),

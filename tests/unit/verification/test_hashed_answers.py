@@ -12,7 +12,7 @@ import ldp_budget
 from altered_programs import emits, one_of
 from ldp_budget import Mechanism, verify
 from ldp_budget.guarantees import SymmetricPair
-from ldp_budget.verification.exact.symmetry import answers_are_alike
+from ldp_budget_verify.exact.symmetry import answers_are_alike
 
 
 def promising_less(made: Mechanism) -> Mechanism:

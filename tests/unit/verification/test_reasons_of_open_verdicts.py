@@ -13,10 +13,10 @@ import ldp_budget
 from ldp_budget import Comparison, Factor, FrequencyMechanism, NumericMechanism, mechanism
 from ldp_budget.guarantees import ANY_INPUTS, Copies, Gaussian, Memoised, Pure, SymmetricPair, ZeroConcentrated
 from ldp_budget.sdk.parameters import real
-from ldp_budget.verification.contract import _left_open, run
-from ldp_budget.verification.exact import verify
-from ldp_budget.verification.exact.densities import DensityPair, _as_described, check_density
-from ldp_budget.verification.exact.dominance import UNPROVEN, check
+from ldp_budget_verify.contract import _left_open, run
+from ldp_budget_verify.exact import verify
+from ldp_budget_verify.exact.densities import DensityPair, _as_described, check_density
+from ldp_budget_verify.exact.dominance import UNPROVEN, check
 
 BIT = Comparison.of(Factor.bit(Fraction(3, 4), Fraction(1, 4)))
 

@@ -10,8 +10,8 @@ import pytest
 from ldp_budget import InvalidParameter, compose, mechanism
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Copies, FinitePair, Memoised, Pure, SymmetricPair, Unbounded, ZeroConcentrated
-from ldp_budget.verification.checkers import checker, folder
-from ldp_budget.verification.total_certificate import certificate, written
+from ldp_budget_verify.checkers import checker, folder
+from ldp_budget_verify.total_certificate import certificate, written
 
 
 def _made(name: str, epsilon: str, **options: Any) -> Any:

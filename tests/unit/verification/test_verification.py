@@ -41,8 +41,8 @@ from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.registry.certification import in_proved_range
 from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.estimates import CountEstimate
-from ldp_budget.verification.exact import HOLDS, UNPROVEN, VIOLATED, verify
-from ldp_budget.verification.exact.dominance import HockeySticks, check, hockey_stick, largest_rate, loss_at
+from ldp_budget_verify.exact import HOLDS, UNPROVEN, VIOLATED, verify
+from ldp_budget_verify.exact.dominance import HockeySticks, check, hockey_stick, largest_rate, loss_at
 from random_mechanisms import DRAWS, random_mechanisms
 
 DEFICIT = Decimal("1e-6")

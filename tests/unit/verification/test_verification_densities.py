@@ -12,8 +12,8 @@ from numpy.polynomial.legendre import leggauss
 from ldp_budget import mechanism, verify
 from ldp_budget.guarantees import Gaussian, Guarantee, Laplace, Pure
 from ldp_budget.sdk.numeric_mechanism import average, weighted_nodes
-from ldp_budget.verification.exact import HOLDS, UNPROVEN, VIOLATED
-from ldp_budget.verification.exact.densities import DensityPair, check_density
+from ldp_budget_verify.exact import HOLDS, UNPROVEN, VIOLATED
+from ldp_budget_verify.exact.densities import DensityPair, check_density
 
 LaplaceNoise: Any = mechanism("laplace")
 GaussianNoise: Any = mechanism("gaussian")

@@ -15,7 +15,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.registry.plugins import registry
 from ldp_budget.sdk.client_program import Program, uint
 from ldp_budget.sdk.law.all_outcomes import law
-from ldp_budget.verification.contract import certify
+from ldp_budget_verify.contract import certify
 
 # -- what is listed ------------------------------------------------------------------------------------------------
 

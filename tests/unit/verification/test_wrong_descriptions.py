@@ -10,9 +10,9 @@ import pytest
 import lying_mechanisms as lying
 from ldp_budget import Mechanism, mechanism
 from ldp_budget.guarantees import Unbounded
-from ldp_budget.verification.contract import FAILED, PASSED, SKIPPED, certify, run
-from ldp_budget.verification.contract.report_checks import describes_whole_reports
-from ldp_budget.verification.contract.statistics import (
+from ldp_budget_verify.contract import FAILED, PASSED, SKIPPED, certify, run
+from ldp_budget_verify.contract.report_checks import describes_whole_reports
+from ldp_budget_verify.contract.statistics import (
     LEAST_TWO_SAMPLE_P,
     Evidence,
     compare_counts,

@@ -13,7 +13,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, NameTaken, UnknownName
-from ldp_budget.accounting.api_keys import ADMIN, SCOPES, ApiKeys
+from ldp_budget_service.api_keys import ADMIN, SCOPES, ApiKeys
 from ledger_contract import check, write_record
 
 

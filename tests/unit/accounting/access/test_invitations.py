@@ -11,7 +11,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, UnknownName
-from ldp_budget.accounting.invitations import Invitation, Invitations, invite, read
+from ldp_budget_service.invitations import Invitation, Invitations, invite, read
 from ledger_contract import coin as coin_of
 from ledger_exchanges import exchange
 from toy_store import ToyStore

@@ -1,0 +1,477 @@
+"""Write buffer, prefetch and set-based charges of a transaction on PostgreSQL.
+
+- `Unit` buffers the rows that the partitions of one transaction write, and sends one statement for each table. A read
+  first sends the buffered rows, so it sees them.
+- `PrefetchedRows` reads in the round trip that takes the locks what the transaction will need first.
+- `PostgresBatch` charges many users of one partition the same costs. It sends their hashes as arrays and uses no
+  temporary tables, so it works with poolers and sharded engines.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from ldp_budget.guarantees.fixed_point import LARGEST, Costs
+from ldp_budget.ledger.models import NUMBERED, IdempotencyRecord, PartitionHead
+from ldp_budget.ledger.storage import NO_SUM
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from psycopg import Connection, Cursor
+
+    from ldp_budget.ledger.storage import Prefetch, Rooms
+
+
+# -- statements over rows ------------------------------------------------------------------------------------
+
+AMOUNTS = ", ".join(Costs._fields)
+ENTRY = (
+    f"entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS}, label_commitment, expires, resolves,"
+    " has_record, has_note, api_key, sub_limit, period"
+)
+CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {AMOUNTS}, collection, row_mac"
+POLICY = "policy, name, version, created_at, definition, row_mac"
+COUNTERS = PartitionHead._fields[3:]
+
+_LONG_SECONDS = 3600.0
+FEW = 4
+"""Largest number of rows that are sent as values; building arrays takes longer for few rows."""
+
+
+class BulkStatement:
+    """Statement over rows with columns of `types`: it sends few rows as values, many as one array for each column.
+
+    Of buffered rows with the same first `same` values, only the last is sent.
+    """
+
+    def __init__(self, before: str, types: str, after: str = "AS t", same: int = 0) -> None:
+        row = f"({', '.join(f'%s::{each}' for each in types.split())})"
+        arrays = ", ".join(f"%b::{each}[]" for each in types.split())
+        self._few = [f"{before} (VALUES {', '.join([row] * count)}) {after}" for count in range(1, FEW + 1)]
+        self._many = f"{before} unnest({arrays}) {after}"
+        self.same = same
+
+    def bind(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, list[Any]]:
+        """Return the SQL and its values for at least one row; `values` are those that `after` needs."""
+        if len(rows) <= FEW:
+            return self._few[len(rows) - 1], [*chain.from_iterable(rows), *values]
+        return self._many, [*(list(column) for column in zip(*rows, strict=True)), *values]
+
+
+_AMOUNT_TYPES = "int8 " * len(Costs._fields)
+_NUMBERED = ", ".join((*COUNTERS, "row_mac"))
+
+USERS = BulkStatement("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
+SUMS = BulkStatement(
+    "INSERT INTO window_sums SELECT * FROM",
+    f"int4 int8 text {_AMOUNT_TYPES}",
+    "AS t ON CONFLICT (partition, account, window_name) DO UPDATE"
+    f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
+    same=3,
+)
+ACCOUNT_MACS = BulkStatement(
+    "INSERT INTO account_macs SELECT * FROM",
+    "int4 int8 int8 bytea",
+    "AS t ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
+    same=2,
+)
+NEWEST = (
+    "(SELECT j.entry FROM journal j"
+    " WHERE j.partition = u.partition AND j.account = u.account AND j.kind IN ('spent', 'reserved', 'voided')"
+    " ORDER BY j.entry DESC LIMIT 1)"
+)
+"""SQL for the newest charge of an account `u`."""
+COUNTED = (
+    "(EXISTS (SELECT FROM memoised_counts l WHERE l.partition = u.partition AND l.account = u.account)"
+    " OR EXISTS (SELECT FROM quotas q WHERE q.partition = u.partition AND q.account = u.account))"
+)
+"""SQL that is true if an account `u` has memoised counts or used quotas."""
+
+
+@cache
+def account_rows(accounts: str, windows: int, more: str = "") -> tuple[str, str]:
+    """Return the query of the rows of accounts `u`, with their sums in a number of windows, before and after FROM."""
+    sums, joins = "", ""
+    for place in range(windows):
+        name = f"a{place}"
+        sums += "".join(f", {name}.{column}" for column in ("window_name", *Costs._fields))
+        joins += (
+            f" LEFT JOIN window_sums {name} ON {name}.partition = u.partition AND {name}.account = u.account"
+            f" AND {name}.window_name = %s"
+        )
+    macs = " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
+    state = f"u.user_hash, u.account, {NEWEST}, s.day, s.row_mac, {COUNTED}"
+    return f"SELECT {more}{state}{sums} FROM", f"{accounts}{macs}{joins}"
+
+
+RECORDS = BulkStatement(
+    "INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea"
+)
+ENTRIES = BulkStatement(
+    f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
+    f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 text bytea",
+)
+_TYPES = {int: "int8", bytes: "bytea", str: "text"}
+
+
+def _types(kind: type[Any]) -> str:
+    """Return the types of the columns of a class of `NUMBERED`."""
+    return " ".join(["int4", *(_TYPES[each] for each in get_type_hints(kind).values())])
+
+
+NUMBERED_ROWS = {
+    kind: BulkStatement(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
+}
+NOTES = BulkStatement("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
+REPORTS = BulkStatement(
+    "UPDATE reports SET state = t.state, report = t.report, row_mac = t.row_mac FROM",
+    "int4 int8 text bytea bytea",
+    "AS t(partition, number, state, report, row_mac)"
+    " WHERE reports.partition = t.partition AND reports.number = t.number",
+    same=2,
+)
+_ENDS = BulkStatement(
+    "UPDATE partitions SET entry = t.entry, at = t.at, chain_hash = t.chain_hash FROM",
+    "int4 int8 int8 bytea",
+    "AS t(partition, entry, at, chain_hash) WHERE partitions.partition = t.partition",
+    same=1,
+)
+_COUNTED = BulkStatement(
+    f"UPDATE partitions SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'row_mac'))} FROM",
+    f"int4 {'int8 ' * len(COUNTERS)} bytea",
+    f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
+    same=1,
+)
+_TOGETHER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS)
+# The parts of one statement do not see each other's rows, and may not change a row twice.
+_ORDER = (_TOGETHER, (REPORTS,), (_COUNTED,))
+
+MISCOUNTED = "22012"
+"""SQLSTATE of the division by zero that ends a transaction if a statement wrote fewer rows than it was given."""
+
+
+def _checked(parts: Sequence[tuple[str, int]]) -> str:
+    """Return one statement that writes several times, and fails unless each part writes its number of rows."""
+    writes = ", ".join(f"w{place} AS ({sql} RETURNING 1)" for place, (sql, _) in enumerate(parts))
+    counts = " AND ".join(f"(SELECT count(*) FROM w{place}) = {rows:d}" for place, (_, rows) in enumerate(parts))
+    return f"WITH {writes} SELECT 1 / ({counts})::int"
+
+
+# For each table, the statement that inserts its rewritten rows, and its columns without the partition.
+RENEWED = {
+    "users": (USERS, "account, user_hash, row_mac"),
+    "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
+    "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
+    "memoised_counts": (
+        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 text int8"),
+        "account, label, priced_mechanism, window_name, reports",
+    ),
+    "entry_labels": (
+        BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
+        "entry, label, salt",
+    ),
+    "notes": (NOTES, "entry, note, row_mac"),
+    "collections": (
+        BulkStatement("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
+        "number, name, fingerprint, definition, row_mac",
+    ),
+    "priced_mechanisms": (
+        BulkStatement(
+            "INSERT INTO priced_mechanisms SELECT * FROM",
+            "int4 int8 text text text text int8 int8 int8 int8 text bytea",
+        ),
+        CHARGE,
+    ),
+    "policies": (BulkStatement("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), POLICY),
+    **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
+}
+
+
+# -- the write buffer ----------------------------------------------------------------------------------------
+
+
+class Unit:
+    """Statements of one transaction; `schema` is the schema of the ledger's tables."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self._connection = connection
+        self.schema = schema
+        self._held: dict[BulkStatement, dict[Any, tuple[Any, ...]]] = {}
+        self._written: list[tuple[Cursor[Any], int]] = []
+
+    def put(self, statement: BulkStatement, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Buffer rows; the next statement or the end of the transaction writes them."""
+        held = self._held.setdefault(statement, {})
+        for row in rows:
+            held[row[: statement.same] or len(held)] = row
+
+    def set_end(self, partition: int, end: PartitionHead, row_mac: bytes | None) -> None:
+        """Set the head of a partition."""
+        self.put(_ENDS, [(partition, *end[:3])])
+        if row_mac is not None:
+            self.put(_COUNTED, [(partition, *end.counters, row_mac)])
+
+    def run(self, sql: str, values: Any = ()) -> Cursor[Any]:
+        """Send a statement after all buffered rows. Only fetching rows from the cursor waits for its result."""
+        if self._held:
+            self.flush()
+        return self._connection.execute(sql, values, binary=True)
+
+    def ask(self, statement: BulkStatement, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
+        """Send a query about rows."""
+        return self.run(*statement.bind(rows, *values))
+
+    def write(self, count: int, sql: str, values: Any = ()) -> None:
+        """Send a statement that must write `count` rows, see `miscounted`."""
+        self._written.append((self.run(sql, values), count))
+
+    def be_patient(self) -> None:
+        """Wait longer for answers: the time of the next statements grows with the size of the partition."""
+        self._connection.patience = _LONG_SECONDS  # type: ignore[attr-defined]
+
+    def flush(self) -> None:
+        """Send the buffered rows."""
+        held, self._held = self._held, {}
+        for together in _ORDER:
+            parts, values = [], []
+            for statement in together:
+                rows = held.get(statement)
+                if rows:
+                    sql, bound = statement.bind(rows.values())
+                    parts.append((sql, len(rows)))
+                    values += bound
+            if parts:
+                self._connection.execute(_checked(parts), values)
+
+    @property
+    def has_written(self) -> bool:
+        """True if there are statements whose rows must be counted, see `miscounted`."""
+        return bool(self._written)
+
+    def miscounted(self) -> tuple[int, int] | None:
+        """Return the written and the expected row count of a statement that differ; None if all agree.
+
+        Call it when all answers have arrived.
+        """
+        counts = ((cursor.rowcount, count) for cursor, count in self._written)
+        return next((each for each in counts if each[0] != each[1]), None)
+
+
+# -- the prefetch --------------------------------------------------------------------------------------------
+
+
+@cache
+def _accounts(windows: int) -> BulkStatement:
+    """Return the statement that reads accounts of some users with their sums in a number of windows."""
+    users = "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
+    before, after = account_rows(users, windows, "u.partition, ")
+    return BulkStatement(before, "int4 bytea", after)
+
+
+_RECORDS = BulkStatement(
+    "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
+    "int4 bytea bytea",
+    "AS n(partition, user_hash, key_hash) JOIN idempotency_records k"
+    " ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash",
+)
+
+
+class PrefetchedRows:
+    """Accounts of some users in some windows, and idempotency records of their keys; valid until the first write."""
+
+    def __init__(self, unit: Unit, hint: Prefetch) -> None:
+        self._windows = hint.windows
+        self._users = {(partition, user) for partition, user, _ in hint.needs}
+        self._keys = {(partition, user, key) for partition, user, key in hint.needs if key is not None}
+        self._asked_accounts: Cursor[Any] | None = None
+        self._asked_records: Cursor[Any] | None = None
+        if self._windows is not None and self._users:
+            self._asked_accounts = unit.ask(_accounts(len(self._windows)), self._users, *self._windows)
+        if self._keys:
+            self._asked_records = unit.ask(_RECORDS, self._keys)
+        # Asked first for all partitions, so that the server reads while the earlier ones are charged.
+        windows = None if hint.windows is None else list(hint.windows)
+        self._batches = {} if windows is None else hint.batches
+        self._asked_batches = {
+            partition: ask_batch(unit, partition, users, windows or []) for partition, users in self._batches.items()
+        }
+
+    def batch(self, partition: int, users: list[bytes], windows: list[str]) -> Cursor[Any] | None:
+        """Return the answer of `ask_batch`; None if it was not prefetched."""
+        same = self._windows is not None and list(self._windows) == windows and self._batches.get(partition) == users
+        return self._asked_batches.get(partition) if same else None
+
+    def read(self) -> None:
+        """Read the results of the queries."""
+        self._found_accounts: dict[tuple[int, bytes], list[tuple[Any, ...]]] = {}
+        self._found_records: dict[tuple[int, bytes, bytes], IdempotencyRecord] = {}
+        for partition, *row in self._asked_accounts or ():
+            self._found_accounts.setdefault((partition, row[0]), []).append(tuple(row))
+        for partition, *row in self._asked_records or ():
+            self._found_records[partition, row[0], row[1]] = IdempotencyRecord._make(row)
+
+    def accounts(
+        self, partition: int, users: Sequence[bytes], windows: Sequence[str]
+    ) -> list[tuple[Any, ...]] | None:
+        """Return the rows of `Snapshot.accounts`; None if they were not prefetched."""
+        if self._windows is None or list(windows) != list(self._windows):
+            return None
+        if any((partition, user) not in self._users for user in users):
+            return None
+        return [row for user in users for row in self._found_accounts.get((partition, user), ())]
+
+    def idempotency_records(
+        self, partition: int, users: Sequence[bytes], keys: Sequence[bytes]
+    ) -> list[IdempotencyRecord] | None:
+        """Return the records of the users' keys, pair by pair; None if one was not prefetched."""
+        wanted = [(partition, user, key) for user, key in zip(users, keys, strict=True)]
+        if any(each not in self._keys for each in wanted):
+            return None
+        return [self._found_records[each] for each in wanted if each in self._found_records]
+
+
+# -- batches -------------------------------------------------------------------------------------------------
+
+
+@cache
+def _batch_query(windows: int) -> str:
+    """Return the query of a batch's users, in order, with their accounts and sums in a number of windows."""
+    columns = f"u.account, t.user_hash, {NEWEST}, s.day, s.row_mac, {COUNTED}"
+    # LATERAL looks up each row by its index. For plain joins and EXISTS, the planner hashes the whole partition,
+    # or all partitions if it has no row counts yet.
+    joins = [
+        _found("u", "partition, account FROM users WHERE partition = %s AND user_hash = b.user_hash"),
+        _found("t", "user_hash FROM tombstones WHERE partition = %s AND user_hash = b.user_hash"),
+        _found("s", "day, row_mac FROM account_macs WHERE partition = u.partition AND account = u.account"),
+    ]
+    for place in range(windows):
+        columns += "".join(f", a{place}.{name}" for name in ("window_name", *Costs._fields))
+        where = "WHERE partition = u.partition AND account = u.account AND window_name = %s"
+        joins.append(_found(f"a{place}", f"window_name, {AMOUNTS} FROM window_sums {where}"))
+    users = "unnest(%b::bytea[]) WITH ORDINALITY AS b(user_hash, place)"
+    return f"SELECT {columns} FROM {users} {' '.join(joins)} ORDER BY b.place"
+
+
+_SUMS_FROM = 6
+"""The place of the first window in a row of `_batch_query`: its name, None without a sum, and four amounts."""
+
+
+def ask_batch(unit: Unit, partition: int, users: list[bytes], windows: list[str]) -> Cursor[Any]:
+    """Send the query of a batch's users."""
+    return unit.run(_batch_query(len(windows)), (users, partition, partition, *windows))
+
+
+class PostgresBatch:
+    """Batch of at least one distinct user, as sorted hashes; `answer` is that of `ask_batch`, if it was prefetched."""
+
+    def __init__(
+        self, unit: Unit, partition: int, users: list[bytes], windows: list[str], answer: Cursor[Any] | None
+    ) -> None:
+        self._unit = unit
+        self._partition = partition
+        self._users = users
+        self._windows = windows
+        self._answer = ask_batch(unit, partition, users, windows) if answer is None else answer
+        self._accounts: list[int] = []
+        self._known: list[tuple[int, bytes, tuple[Any, ...]]] = []
+        self._new: list[bytes] = []
+
+    def refuse(self, rooms: Rooms) -> list[bytes]:
+        refused = []
+        never = any(room is None for _, room in rooms)
+        limits = [
+            (_SUMS_FROM + 5 * self._windows.index(window), _places(room))
+            for window, room in rooms
+            if room is not None
+        ]
+        for user, row in zip(self._users, self._answer.fetchall(), strict=True):
+            account, erased = row[:2]
+            if never or (account is None and erased is not None) or (account is not None and _is_over(row, limits)):
+                refused.append(user)
+            elif account is None:
+                self._new.append(user)
+            else:
+                self._known.append((account, user, row))
+        self._known.sort()
+        self._accounts = [account for account, _, _ in self._known]
+        return refused
+
+    def unknown(self) -> list[bytes]:
+        return self._new
+
+    def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+        firsts = [_SUMS_FROM + 5 * self._windows.index(window) for window in windows]
+        for account, user, row in self._known:
+            newest, of_day, row_mac, counted = row[2:_SUMS_FROM]
+            sums: list[int | None] = []
+            for first in firsts:
+                name, amount, *others = row[first : first + 5]
+                # No negative amount was ever stored, and it must not pass for a missing sum.
+                sums += [NO_SUM if name is None else NO_SUM - 1 if amount is not None and amount < 0 else amount]
+                sums += others
+            yield account, user, newest, row_mac if of_day == day and not counted else None, *sums
+
+    def open_accounts(self, first: int, users: list[bytes], row_macs: list[bytes]) -> None:
+        numbers = range(first, first + len(users))
+        self._unit.put(USERS, zip([self._partition] * len(users), numbers, users, row_macs, strict=True))
+        self._accounts += numbers
+
+    def charge(self, windows: Iterable[str], cost: Costs) -> None:
+        adds = ", ".join(_add(name, amount) for name, amount in zip(Costs._fields, cost, strict=True))
+        for window in windows:
+            self._unit.write(
+                len(self._accounts),
+                "INSERT INTO window_sums AS a SELECT %s, account, %s, %s::int8, %s::int8, %s::int8, %s::int8"
+                f" FROM unnest(%b::int8[]) AS account ON CONFLICT (partition, account, window_name) DO UPDATE SET {adds}",
+                (self._partition, window, *cost, self._accounts),
+            )
+
+    def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
+        self._unit.write(
+            len(self._accounts),
+            f"INSERT INTO journal (partition, entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS},"
+            " has_record, has_note, api_key, sub_limit)"
+            " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, 0, %s, %s, %s"
+            " FROM unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)",
+            (self._partition, first - 1, *common, *bound, self._accounts),
+        )
+        return self._accounts
+
+    def set_macs(self, day: int, row_macs: list[bytes]) -> None:
+        self._unit.write(
+            len(row_macs),
+            "INSERT INTO account_macs SELECT %s, account, %s, row_mac FROM unnest(%b::int8[], %b::bytea[]) AS t(account, row_mac)"
+            " ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
+            (self._partition, day, self._accounts, row_macs),
+        )
+
+
+def _found(name: str, what: str) -> str:
+    """Return SQL that looks up at most one row for each user."""
+    return f"LEFT JOIN LATERAL (SELECT {what} LIMIT 1) AS {name} ON true"
+
+
+def _places(room: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Return the places of limited amounts among the five values of a window, with the largest sum."""
+    return [(1 + Costs._fields.index(name), most) for name, most in room.items()]
+
+
+def _is_over(row: Sequence[Any], limits: Sequence[tuple[int, list[tuple[int, int]]]]) -> bool:
+    """True if a limit has no room left for the user of a row."""
+    for first, room in limits:
+        if row[first] is not None:
+            for place, most in room:
+                amount = row[first + place]
+                if amount is None or amount > most:
+                    return True
+    return False
+
+
+def _add(name: str, amount: int | None) -> str:
+    """Return SQL that adds an amount to a sum; a sum too large to count becomes unbounded."""
+    if amount is None:
+        return f"{name} = NULL"
+    return f"{name} = CASE WHEN a.{name} <= {LARGEST - amount} THEN a.{name} + {amount} END"
