@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.receipted_release import release_with_receipts
+from ldp_budget_surveys.publication.publisher import Publisher
 
 CHECKERS = Path(__file__).parents[1] / "clients" / "check"
 

@@ -22,10 +22,10 @@ _HOMES = {
     "Factor": "sdk.channels",
     "Plan": "accounting.policies",
     "compose": "composition",
-    "Audit": "verification.audit",
-    "audit": "verification.audit",
-    "Verification": "verification.exact",
-    "verify": "verification.exact",
+    "Audit": "ldp_budget_verify.audit",
+    "audit": "ldp_budget_verify.audit",
+    "Verification": "ldp_budget_verify.exact",
+    "verify": "ldp_budget_verify.exact",
     "Limit": "accounting.limits",
     "Mechanism": "sdk.mechanism",
     "FrequencyMechanism": "sdk.frequency_oracle",
@@ -66,6 +66,11 @@ _RENAMED: dict[str, tuple[str, str, str]] = {}
 
 if TYPE_CHECKING:
     # The same names, for type checkers and editors.
+    from ldp_budget_verify.audit import Audit as Audit
+    from ldp_budget_verify.audit import audit as audit
+    from ldp_budget_verify.exact import Verification as Verification
+    from ldp_budget_verify.exact import verify as verify
+
     from .accounting.accountant import Accountant as Accountant
     from .accounting.budget_client import BudgetClient as BudgetClient
     from .accounting.limits import Limit as Limit
@@ -104,10 +109,6 @@ if TYPE_CHECKING:
     from .sdk.frequency_oracle import FrequencyMechanism as FrequencyMechanism
     from .sdk.mechanism import Mechanism as Mechanism
     from .sdk.numeric_mechanism import NumericMechanism as NumericMechanism
-    from ldp_budget_verify.audit import Audit as Audit
-    from ldp_budget_verify.audit import audit as audit
-    from ldp_budget_verify.exact import Verification as Verification
-    from ldp_budget_verify.exact import verify as verify
 
 
 def __getattr__(name: str) -> Any:
@@ -121,7 +122,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    home = _HOMES[name]
+    return getattr(import_module(home if home.startswith("ldp_budget_") else f".{home}", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -26,8 +26,8 @@ from .tables import print_row_table
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ldp_budget_service.api_keys import ApiKey
     from ldp_budget.accounting.budget_client import BudgetClient
+    from ldp_budget_service.api_keys import ApiKey
     from ldp_budget_service.invitations import Invitations
 
 

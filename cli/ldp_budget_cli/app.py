@@ -52,8 +52,8 @@ def is_service(ledger: str) -> bool:
 
 def open_service(url: str, *, plain_http: bool) -> Client:
     """Return the client of a service. Sends no request yet. Raises `InvalidParameter` and click's errors."""
-    from ldp_budget_service.client import Client
     from ldp_budget.errors import InvalidParameter, NotSupported
+    from ldp_budget_service.client import Client
 
     try:
         service = Client(url, _key(), plain_http=plain_http)

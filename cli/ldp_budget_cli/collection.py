@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from ldp_budget import Accountant
-    from ldp_budget_service.client import Client
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.inbox import Inbox, Marks
     from ldp_budget.sdk.mechanism import Mechanism
+    from ldp_budget_service.client import Client
 
     Build = tuple[type[Mechanism], Mapping[str, Any]]
 

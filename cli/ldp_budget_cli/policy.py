@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_projection import Binding
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Plan, Policy
-    from ldp_budget_service.client import Client
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
+    from ldp_budget_service.client import Client
 
 
 @click.group()
@@ -169,8 +169,8 @@ def set_(
 
 def _before(ledger: BudgetClient, name: str) -> Policy | None:
     """Return the newest version of a policy before it is set; None if there is none, or the API key may not read it."""
-    from ldp_budget_service.api.problem_details import ServiceProblem
     from ldp_budget.errors import UnknownName
+    from ldp_budget_service.api.problem_details import ServiceProblem
 
     try:
         return ledger.policy(name)

@@ -210,8 +210,8 @@ def _weighted(
 
     Without a report, the first two are None. A page has room for groups and a table; `estimate` prints one of them at a time.
     """
-    from ldp_budget_surveys.pages.survey_summary import Weighting
     from ldp_budget_surveys.designs.survey_estimates import estimate_survey
+    from ldp_budget_surveys.pages.survey_summary import Weighting
 
     source, design = source_and_design(ctx, collection, files, mixed=mixed)
     if not source.respondents().reports:

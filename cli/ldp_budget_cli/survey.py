@@ -16,9 +16,9 @@ from .tables import print_fields, print_row_table
 if TYPE_CHECKING:
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.receipts import Receipt
-    from ldp_budget_service.client import Client
     from ldp_budget.registry.collections import Collection
     from ldp_budget.registry.surveys import Survey
+    from ldp_budget_service.client import Client
 
 
 @click.group()

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from ldp_budget.errors import InvalidParameter, LedgerError
+
 from .schema import path_of, set_path
 
 if TYPE_CHECKING:

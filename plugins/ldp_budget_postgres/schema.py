@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
     from ldp_budget.ledger.keyfile import Key
+
     from .write_buffer import Unit
 
 

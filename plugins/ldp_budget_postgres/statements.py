@@ -31,6 +31,7 @@ from ldp_budget.ledger.models import (
     User,
     WindowSum,
 )
+
 from .schema import PARTITIONED, ask_catalog, compare_catalog
 from .write_buffer import (
     ACCOUNT_MACS,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ldp_budget.ledger.storage import N, Renew
+
     from .write_buffer import NUMBERED_ROWS, PrefetchedRows, Unit
 
 # Large results are read in parts, as the driver keeps each answer in memory as a whole.

@@ -31,6 +31,7 @@ from ldp_budget._files import alone_in, application_folder, create_private
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from ldp_budget.ledger.keyfile import Key, check_kind, new_key, new_ledger_id, read_key_file, read_ledger_id, replace
 from ldp_budget.ledger.storage import UnstorableError
+
 from . import pool, schema
 from . import schema as catalog
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.ledger.keyfile import Key
     from ldp_budget.ledger.storage import Partitions, Prefetch, Snapshot
+
     from .pool import Address
 
 
@@ -367,6 +369,11 @@ class PostgresStore:
             if tables is not None:
                 self._judge_tables(tables)
             return [row[0] for row in partitions.fetchall()]
+
+    @property
+    def key_file(self) -> str:
+        """The path of the key file on this machine."""
+        return str(key_file_path(self.identity))
 
     @property
     def place(self) -> str:

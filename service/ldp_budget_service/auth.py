@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope
 
     from ldp_budget import Accountant, Collection
+    from ldp_budget.accounting.receipts import Receipt
     from ldp_budget_service.api_keys import ApiKey, ApiKeys
     from ldp_budget_service.invitations import Invitation, Invitations
-    from ldp_budget.accounting.receipts import Receipt
 
     from .report_store import CachedCollection, Collections
 

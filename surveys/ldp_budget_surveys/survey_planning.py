@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.sdk.domain import check_users
 from ldp_budget.registry.margins import Precision, least_respondents
 from ldp_budget.registry.surveys import ALL, Survey, SurveyQuestion
+from ldp_budget.sdk.domain import check_users
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,8 @@ from schemathesis.checks import (
 )
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service import Settings, create_app
+from ldp_budget_service.api_keys import ApiKeys
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 

@@ -16,12 +16,12 @@ from unittest import mock
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget_service.api_keys import ApiKeys
-from ldp_budget_service.invitations import Invitations
 from ldp_budget.ledger.sqlite import SqliteStore
-from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget_service import Settings, create_app
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.invitations import Invitations
+from ldp_budget_surveys.publication.publisher import Publisher
 
 FILE = Path(__file__).parents[2] / "service" / "ldp_budget_service" / "examples.json"
 

@@ -20,12 +20,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from ldp_budget import Accountant
-from ldp_budget_service.api_keys import ApiKey
 from ldp_budget.accounting.charge_request import LOCAL, Principal
-from ldp_budget_service.client import Client
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, Registry
 from ldp_budget_service import Settings, create_app
+from ldp_budget_service.api_keys import ApiKey
+from ldp_budget_service.client import Client
 from ledger_contract import PROMISED, Place, Promise
 
 Now = Callable[[], datetime | float]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget_service.invitations import Invitations
 from ldp_budget.registry.public_definition import About
+from ldp_budget_service.invitations import Invitations
 
 WAYS = ("walk", "bike", "bus", "car")
 COMMUTE = About(

@@ -19,6 +19,7 @@ from ldp_budget.composition.rules import canonical_charges
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Approximate, FinitePair, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ldp_budget.guarantees.fixed_point import canonical, decimal
+
 from .checkers import checker
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from ..ledger.calendar import LIFETIME
 from ..ledger.models import ERASED, SEALED, WAITING, Entry, StoredReport
 from ..ledger.snapshot import covered
 from . import promises
-from .connect import key_file_of
 from .policy_versions import latest_policy, user_hash
 from .receipts import name_in
 
@@ -82,7 +81,7 @@ class Books:
 
         Raises `NotSupported` for a ledger in memory.
         """
-        key_file = key_file_of(self._ledger)
+        key_file = self._ledger.key_file
         if not key_file:
             raise NotSupported("a ledger in memory cannot be published, because its secrets would be lost")
         return Path(f"{key_file.removesuffix('.key')}.publications")

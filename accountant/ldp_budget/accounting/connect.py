@@ -11,13 +11,12 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._validation import check_call, check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, LedgerError, LedgerMissing, NotSupported
 from ..ledger import Ledger, lifecycle
-from ..ledger.keyfile import check_kind, key_path
+from ..ledger.keyfile import check_kind
 from ..ledger.migration_copy import Copy
 from ..ledger.migration_cutover import begin, check_empty, differences, fence, hand_over, open_target, size
 from ..ledger.verification import check_integrity, head_of
@@ -169,13 +168,9 @@ def open_store(
     if sandbox is not None:
         check_switch("sandbox", sandbox)
     if isinstance(ledger, str | os.PathLike):
-        if str(ledger).startswith(("postgresql://", "postgres://")):
-            from ldp_budget_postgres import PostgresStore
-
-            return PostgresStore(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
         if "://" in str(ledger):
-            scheme = str(ledger).partition("://")[0]  # the rest may contain a password
-            raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
+            store = _store_of(str(ledger).partition("://")[0])
+            return store(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
         if _ADDRESS.match(str(ledger)):
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", "a URL of another form")
         from ..ledger.sqlite import SqliteStore
@@ -190,16 +185,19 @@ def open_store(
     return ledger
 
 
-def key_file_of(ledger: Ledger) -> str:
-    """The path of the ledger's key file on this machine; empty for a ledger in memory."""
-    if ledger.name == ":memory:":
-        return ""
-    if ledger.identity.startswith("file "):
-        return str(key_path(Path(ledger.name)))
-    from ldp_budget_postgres.store import key_file_path
+def _store_of(scheme: str) -> Callable[..., Store]:
+    """Return the store for the URLs of a scheme. A distribution adds its own in the entry-point group of stores."""
+    from importlib.metadata import entry_points  # a ledger in a file does not need it
 
-    return str(key_file_path(ledger.identity))
+    for entry in entry_points(group=STORES, name=scheme):
+        store: Callable[..., Store] = entry.load()
+        return store
+    # The rest of the URL may contain a password.
+    raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", f"{scheme}://…")
 
+
+STORES = "ldp_budget.stores"
+"""The entry-point group of stores. The name of an entry point is the scheme of its URLs."""
 
 # A mistyped URL would become the name of a file, with its password in it.
 _ADDRESS = re.compile(r"\s*postgres(ql)?:|(.*\s)?(password|host|dbname)\s*=", re.IGNORECASE)

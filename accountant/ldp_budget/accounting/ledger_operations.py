@@ -198,7 +198,7 @@ class LedgerOperations:
     @property
     def key_file(self) -> str:
         """The path of the ledger's key file on this machine; empty for a ledger in memory."""
-        return connect.key_file_of(self._ledger)
+        return self._ledger.key_file
 
     def check_up(self) -> dict[str, str | None]:
         """The health of the ledger: the reasons why no user could be charged now. Changes nothing.

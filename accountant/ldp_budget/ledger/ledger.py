@@ -97,6 +97,12 @@ class Ledger:
         return place
 
     @property
+    def key_file(self) -> str:
+        """The path of the key file on this machine; empty for a ledger in memory, and for a store without one."""
+        path: str = getattr(self._store, "key_file", "")
+        return path
+
+    @property
     def repeated(self) -> dict[str, int]:
         """The number of times this process retried work, by the engine's error code."""
         return dict(sorted(self._store.repeated.items()))

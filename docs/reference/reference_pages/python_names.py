@@ -6,11 +6,18 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from ldp_budget_service import client
 from ldp_budget import composition, sampling
-from ldp_budget_verify import testing
-from ldp_budget.accounting import admin_log, batch, budget_projection, bulk_run, charge_request, ledger_operations, policies, receipts, usage_stats
-from ldp_budget_service import api_keys
+from ldp_budget.accounting import (
+    admin_log,
+    batch,
+    budget_projection,
+    bulk_run,
+    charge_request,
+    ledger_operations,
+    policies,
+    receipts,
+    usage_stats,
+)
 from ldp_budget.guarantees import dominating_pairs, fixed_point
 from ldp_budget.ledger import verification
 from ldp_budget.registry import certification, ranking, sample_size
@@ -18,6 +25,8 @@ from ldp_budget.reports import charged_release, parquet, partial_aggregate, repo
 from ldp_budget.sampling import memoisation
 from ldp_budget.sdk import consistency, domain, estimates, interpreter, numeric_mechanism
 from ldp_budget.sdk import parameters as fields
+from ldp_budget_service import api_keys, client
+from ldp_budget_verify import testing
 
 Names = tuple[tuple[ModuleType, tuple[str, ...]], ...]
 

@@ -15,13 +15,15 @@ from ldp_budget._dataframes import check_texts
 from ldp_budget._validation import ONE_USER
 from ldp_budget.accounting.batch import FAILED
 from ldp_budget.accounting.bulk_run import BulkResult, check_listed, in_shard
+from ldp_budget.ledger.models import SPENT
+
 from ..api.problem_details import error_of
 from ..api.schemas import MOST_BYTES, MOST_LINES, charge_body, header_of, sendable
-from ldp_budget.ledger.models import SPENT
 
 if TYPE_CHECKING:
     from ldp_budget.accounting.batch import Spend
     from ldp_budget.accounting.bulk_run import Shard
+
     from .transport import Service
 
 T = TypeVar("T")

@@ -34,6 +34,10 @@ from ldp_budget.accounting.policies import DEFAULT, Plan
 from ldp_budget.accounting.policy_versions import check_override
 from ldp_budget.accounting.receipts import BudgetExceeded
 from ldp_budget.accounting.reservations import check_expires
+from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
+from ldp_budget.guarantees.fixed_point import LARGEST
+from ldp_budget.registry.collections import Collection
+
 from ..api import schemas
 from ..api.problem_details import BUDGET_EXCEEDED, error_of
 from ..api.schemas import (
@@ -53,9 +57,6 @@ from ..api.schemas import (
     shares_form,
     user_body,
 )
-from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
-from ldp_budget.guarantees.fixed_point import LARGEST
-from ldp_budget.registry.collections import Collection
 from .batch import PATH, charge_all, chunks_of, count, line_of
 from .transport import Rewording, Service, in_thread
 
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.receipts import Balance, Receipt
     from ldp_budget.ledger.verification import Integrity
     from ldp_budget.sdk.mechanism import Mechanism
+
     from .transport import Answer
 
 T = TypeVar("T")

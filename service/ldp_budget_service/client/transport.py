@@ -25,8 +25,6 @@ from weakref import WeakSet
 
 from ldp_budget._validation import check_instance, check_switch, shown, shown_with_type
 from ldp_budget.accounting.batch import FAILED
-from ..api.problem_details import ServiceProblem, code_of, error_of
-from ..api.schemas import missing_there
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -49,6 +47,9 @@ from ldp_budget.errors import (
     TableError,
     UnknownName,
 )
+
+from ..api.problem_details import ServiceProblem, code_of, error_of
+from ..api.schemas import missing_there
 
 if TYPE_CHECKING:
     import httpx2

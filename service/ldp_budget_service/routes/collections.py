@@ -24,10 +24,10 @@ from ldp_budget import InvalidParameter, NotSupported, UnknownName
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.accounting.policies import DEFAULT
-from ldp_budget_service.api.schemas import MOST_ENTRIES
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import About
 from ldp_budget.registry.surveys import MINIMUM_GROUP, MOST_GROUP
+from ldp_budget_service.api.schemas import MOST_ENTRIES
 
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError

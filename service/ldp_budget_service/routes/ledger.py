@@ -19,12 +19,12 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.errors import LdpBudgetError
 from ldp_budget.guarantees.guarantees import NO
 from ldp_budget.registry.certification import checked_at
 from ldp_budget.registry.plugins import mechanism
 from ldp_budget.registry.questionnaire import Questionnaire
+from ldp_budget_service.api_keys import ApiKeys
 
 from ..auth import Caller, Reader, router_of
 from ..error_codes import ServiceError

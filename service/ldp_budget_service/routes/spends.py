@@ -24,10 +24,10 @@ from ldp_budget._validation import shown
 from ldp_budget.accounting.batch import FAILED, Spend, SpendResult
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.accounting.reservations import MOST_SECONDS
-from ldp_budget_service.api.schemas import MOST_BYTES, MOST_LINES, receipt_form
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.models import COMMITTED, SPENT, VOIDED
 from ldp_budget.registry.collections import label_to_charge
+from ldp_budget_service.api.schemas import MOST_BYTES, MOST_LINES, receipt_form
 
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.errors import InvalidParameter
+
 from .means import MeansEstimate, Survey
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.sdk.accepted_values import GammaTails, Spread, accepted_means, quantile, stretch
 from ldp_budget.sdk.share_laws import Scales, ShareLaw, share_spread
+
 from .strata import Design, Influence
 
 if TYPE_CHECKING:

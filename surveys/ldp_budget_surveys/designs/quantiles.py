@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+
     from .means import MeansEstimate, Survey
 
 

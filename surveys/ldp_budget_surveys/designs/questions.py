@@ -16,6 +16,7 @@ from ldp_budget.errors import NotSupported, UnknownName
 from ldp_budget.sdk.domain import Categories, Interval
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.share_laws import AnswerLaw, Cumulants, TableLaw
+
 from .finite_population import Noise
 from .moments import EXCLUSIVE, PRODUCTS, MomentsReader
 from .quantiles import indicators
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.public_attributes import PublicAttributes
+
     from .moments import Moments
 
     Blocks = Iterable[tuple[NDArray[Any], PublicAttributes]]

@@ -17,6 +17,7 @@ import numpy as np
 from ldp_budget._lookalikes import difference
 from ldp_budget._numbers import NO_NUMBER, number_in
 from ldp_budget.errors import InvalidParameter, NotSupported
+
 from .weights import LARGEST, Weights
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from ldp_budget.reports.public_attributes import count_combinations
 from ldp_budget.reports.report_file import check_mixed
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+
 from .differences import Difference, groups, pairs
 from .finite_population import FinitePopulation, Noise, paired_noise
 from .means import MeansEstimate, Survey

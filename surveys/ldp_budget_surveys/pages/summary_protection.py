@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ldp_budget.guarantees.guarantees import AUDITED, EXACT
 from ldp_budget.registry.certification import checked_at
 from ldp_budget.registry.public_definition import guarantee_in_words
+
 from .summary_blocks import Block, Facts, Grid, Note, Section, certainty, loss, plural
 
 if TYPE_CHECKING:

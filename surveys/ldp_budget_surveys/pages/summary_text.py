@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.sdk.domain import Categories, Interval
+
 from .summary_blocks import (
     Block,
     Cell,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ldp_budget.registry.collections import Collection
+
     from .survey_summary import Charges, LedgerState, LimitUse, PolicyUse, Question, Subject, Summary, Weighting
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ldp_budget._files import replacing
 from ldp_budget.errors import PublicationError
+
 from .merkle import leaf_hash, root_of
 
 if TYPE_CHECKING:

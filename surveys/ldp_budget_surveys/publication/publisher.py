@@ -25,6 +25,7 @@ from ldp_budget.accounting.books import MARK_BYTES
 from ldp_budget.accounting.policies import DEFAULT
 from ldp_budget.errors import InvalidParameter, PublicationError, TooFewReports
 from ldp_budget.reports.inbox import Inbox, Marks
+
 from . import log
 from .estimate import estimate_of
 from .merkle import Tree, leaf_hash, levels_of, root_of

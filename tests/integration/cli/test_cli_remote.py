@@ -86,8 +86,8 @@ def test_api_key_create_on_a_service_works(command: CommandLine, ledger: Account
 
 def test_api_key_create_on_a_service_with_approvals_is_refused(command: CommandLine, ledger: Accountant) -> None:
     """The holder of an admin key could approve their own proposal with a second key."""
-    from ldp_budget_service.api_keys import ApiKeys
     from ldp_budget.accounting.approvals import Approvals
+    from ldp_budget_service.api_keys import ApiKeys
 
     before = ApiKeys(ledger).all()
     Approvals(ledger).demand()

@@ -53,8 +53,8 @@ from click.testing import CliRunner
 import ldp_budget
 from ldp_budget.sampling import rng
 from ldp_budget.sampling.rng import SeededStream
-from ldp_budget_verify import contract
 from ldp_budget_cli.app import cli
+from ldp_budget_verify import contract
 
 TRANSCRIPTS = Path(__file__).parents[2] / "data" / "transcripts"
 NAMES = sorted(path.stem for path in TRANSCRIPTS.glob("*.txt"))

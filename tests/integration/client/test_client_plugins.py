@@ -11,12 +11,12 @@ from fixed_clock import Clock
 from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
 from ldp_budget.accounting.charge_request import LOCAL
-from ldp_budget_service.client import Client
 from ldp_budget.guarantees import Memoised, Pure
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, Registry
 from ldp_budget.registry.third_party import charged_for
 from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget_service.client import Client
 from ledger_contract import coin, promising
 from service_places import Keys, plugin_of_promises, shared_service
 

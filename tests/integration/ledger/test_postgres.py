@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ldp_budget.ledger.storage import Prefetch, Rows
 from ldp_budget_postgres import PostgresStore
 from ldp_budget_postgres.pool import OLDEST
-from ldp_budget.ledger.storage import Prefetch, Rows
 from ledger_contract import StoreContract
 from measured_contract import MeasuredContract
 from postgres_places import Emptied, OnServer

@@ -11,8 +11,8 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, LedgerError
-from ldp_budget_postgres.schema import PARTITIONED
 from ldp_budget.registry.collections import Collection
+from ldp_budget_postgres.schema import PARTITIONED
 from ledger_contract import CURVE, StoreContract, coin, promising
 from ledger_places import Now
 from postgres_places import Empty, OnServer

@@ -19,8 +19,8 @@ pytest.importorskip("cryptography", reason="no signature: pip install 'ldp-budge
 import numpy as np
 
 from javascript import evaluated, node
-from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Marks
+from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget_verify.checkers import checker
 from published_survey import ROOT, published_questionnaire
 from survey_site import Site, ledger, running, tokens

@@ -13,12 +13,12 @@ from fastapi.testclient import TestClient
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget_service.api_keys import SCOPES, ApiKeys
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget_service.invitations import Invitations
 from ldp_budget_service import Settings, create_app
+from ldp_budget_service.api_keys import SCOPES, ApiKeys
 from ldp_budget_service.app import ROUTERS
 from ldp_budget_service.auth import ACCESS, ANY, FREE, INVITED, NAMED, NO, OPEN, ROWS, router_of
+from ldp_budget_service.invitations import Invitations
 
 COIN = {"name": "randomized-response", "epsilon": "0.1"}
 KEY = {"Idempotency-Key": "k"}

@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.api.schemas import MOST_BYTES, MOST_LINES
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, PATIENCE, Answer
 from service_threads import Served

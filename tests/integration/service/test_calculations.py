@@ -20,9 +20,9 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_cli.app import cli
 from ldp_budget_service import Settings, compute_pool, create_app
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.compute_pool import Workers
 from ldp_budget_service.error_codes import ServiceError
 

@@ -11,9 +11,9 @@ from datetime import timedelta
 import pytest
 
 from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget_service import http_protocol
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.invitations import Invitations
-from ldp_budget_service import http_protocol
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, PATIENCE, Caller
 from service_threads import Served

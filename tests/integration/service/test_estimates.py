@@ -17,10 +17,10 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.reports import estimation
 from ldp_budget.reports.inbox import Inbox, Sent
 from ldp_budget_service import Settings, compute_pool, create_app
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.compute_pool import Workers
 from ldp_budget_service.error_codes import ServiceError
 

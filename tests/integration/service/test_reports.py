@@ -14,10 +14,10 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.reports.estimation import estimate_files, estimate_row
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service import create_app
+from ldp_budget_service.api_keys import ApiKeys
 from postgres_places import new_ledger
 
 PARTY = Collection("a party/1", mechanism("oue")(epsilon="1", domain_size=3), ("a", "b", "c"))

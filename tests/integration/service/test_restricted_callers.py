@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget_service.api_keys import SCOPES, ApiKeys
-from ldp_budget_service.invitations import Invitations
 from ldp_budget.accounting.receipts import receipt_of
 from ldp_budget.ledger.hash_chain import Name
 from ldp_budget.ledger.keyfile import Key
 from ldp_budget_service import Settings, create_app, responses
+from ldp_budget_service.api_keys import SCOPES, ApiKeys
+from ldp_budget_service.invitations import Invitations
 from ldp_budget_service.visibility import hidden, revealed
 
 KEYED = re.compile(r"\b[0-9a-f]{52}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b")

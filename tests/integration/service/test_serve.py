@@ -17,9 +17,9 @@ import pytest
 
 from command_line import CommandLine
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_cli import serve as command_serve
 from ldp_budget_service import server as running
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.app import create_app
 from ldp_budget_service.observability.verification import Verifications
 from ldp_budget_service.request_context import RequestContext

@@ -18,8 +18,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 import axe_core
 from chromium import CHROMIUM, chromium, devices
 from ldp_budget import mechanism
-from ldp_budget_service.invitations import Invitations
 from ldp_budget.registry.public_definition import digest_of
+from ldp_budget_service.invitations import Invitations
 from survey_respondents import ARRIVED, REFUSED, SEND, WAITING, Respondent, let_take_part
 from survey_site import WAYS, Site, ledger, running
 

@@ -22,11 +22,11 @@ from ldp_budget import (
 )
 from ldp_budget import mechanism as find
 from ldp_budget.accounting import batch
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.batch import FAILED, Part, Spend, SpendResult
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.transaction import Transaction
+from ldp_budget_service.api_keys import ApiKeys
 from ledger_contract import coin
 from ledger_inside import writer_of
 from toy_store import ToyStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.batch import Spend
+from ldp_budget_service.api_keys import ApiKeys
 
 pytestmark = pytest.mark.policy("lifetime=4")
 

@@ -14,11 +14,11 @@ import pytest
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch, engine
 from ldp_budget.accounting.admission import Decision
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget.accounting.receipts import BudgetExceeded, Receipt
 from ldp_budget.ledger import write_queue
+from ldp_budget_service.api_keys import ApiKeys
 from ledger_contract import check, coin
 from ledger_places import InToys
 from toy_store import ToyStore

@@ -15,9 +15,9 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, mechanism
 from ldp_budget._validation import canonical_text
 from ldp_budget.accounting.batch import Spend
-from ldp_budget_service.invitations import Invitations
 from ldp_budget.reports.charged_release import Released, release
 from ldp_budget.reports.inbox import Inbox
+from ldp_budget_service.invitations import Invitations
 from toy_store import ToyStore
 
 NAME = "Zoë"

@@ -10,9 +10,9 @@ import pytest
 
 from ldp_budget import Accountant, BudgetClient, InvalidParameter, mechanism
 from ldp_budget.accounting.admin_log_projection import RecordLog
-from ldp_budget_service.client import Client
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release
+from ldp_budget_service.client import Client
 
 NAMES = sorted(name for name in vars(BudgetClient) if not name.startswith("_"))
 CALLS = [name for name in NAMES if inspect.isfunction(getattr(BudgetClient, name))]

@@ -11,8 +11,6 @@ import pytest
 
 import ldp_budget
 from ldp_budget import BudgetExceeded
-from ldp_budget_service.api.problem_details import error_of
-from ldp_budget_service.client import ServiceProblem
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -36,6 +34,8 @@ from ldp_budget.errors import (
     UnknownName,
     UserErased,
 )
+from ldp_budget_service.api.problem_details import error_of
+from ldp_budget_service.client import ServiceProblem
 from ldp_budget_service.error_codes import STATUSES, ServiceError
 from ldp_budget_service.problems import error_response
 

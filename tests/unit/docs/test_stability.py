@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import ldp_budget
-from ldp_budget_postgres import schema as postgres
 from ldp_budget.ledger.sqlite import schema as sqlite
 from ldp_budget.registry import certification, collections
 from ldp_budget.reports import charged_release, report_file
 from ldp_budget.sdk import client_program
-from ldp_budget_verify import total_certificate
 from ldp_budget_cli import errors
+from ldp_budget_postgres import schema as postgres
+from ldp_budget_verify import total_certificate
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "stability.md").read_text(encoding="utf-8")

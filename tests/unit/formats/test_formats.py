@@ -33,8 +33,6 @@ from ldp_budget import (
     ReportFileError,
     ReservationConflict,
 )
-from ldp_budget_service.api_keys import ApiKeys
-from ldp_budget_service.invitations import Invitations
 from ldp_budget.errors import TooFewReports
 from ldp_budget.ledger.sqlite import schema
 from ldp_budget.registry import certification, plugins
@@ -45,6 +43,8 @@ from ldp_budget.reports.report_file import read_reports
 from ldp_budget.sampling import SeededStream
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.invitations import Invitations
 
 HERE = Path(__file__).parents[2] / "data" / "formats"
 LEFT = sorted(path.parent.name for path in HERE.glob("*/about.json"))

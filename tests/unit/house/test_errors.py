@@ -11,7 +11,6 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, BudgetExceeded, errors, mechanism
-from ldp_budget_service.client import ServiceProblem
 from ldp_budget.errors import (
     ApprovalConflict,
     ApprovalNeeded,
@@ -38,8 +37,9 @@ from ldp_budget.errors import (
     UserErased,
 )
 from ldp_budget.ledger.storage import UnstorableError
-from ldp_budget_verify import Broken, NotChecked
 from ldp_budget_cli.errors import FAILURES, to_click_exception
+from ldp_budget_service.client import ServiceProblem
+from ldp_budget_verify import Broken, NotChecked
 
 ERRORS = [
     LdpBudgetError("something"),

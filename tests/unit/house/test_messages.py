@@ -14,10 +14,10 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, Collection, LdpBudgetError, Limit, compose, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.policies import Plan
-from ldp_budget_service.client import Client
 from ldp_budget.guarantees import Copies, FinitePair, Memoised, Pure, from_json
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.client import Client
 
 OUE = mechanism("oue")(epsilon=1, domain_size=3)
 POLL = Collection("poll", OUE, ("a", "b", "c"))
@@ -218,8 +218,8 @@ def test_hint_over_http_is_a_member(client: Any) -> None:
 
 
 def test_ledger_hint_over_http_stays_with_the_operator() -> None:
-    from ldp_budget_service.api.problem_details import members_of
     from ldp_budget.errors import LedgerError
+    from ldp_budget_service.api.problem_details import members_of
 
     detail, members = members_of(
         LedgerError("/var/lib/budget.db", "it is truncated", hint="Restore /backup/budget.db.")

@@ -11,7 +11,6 @@ import pytest
 import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.guarantees import Copies, Memoised
 from ldp_budget.guarantees.fixed_point import LARGEST, Costs
 from ldp_budget.guarantees.memoised_costs import (
@@ -22,6 +21,7 @@ from ldp_budget.guarantees.memoised_costs import (
     refund_in_window,
 )
 from ldp_budget.ledger import window_backfill
+from ldp_budget_service.api_keys import ApiKeys
 from ledger_contract import CURVE, check, promising, spent
 
 RAPPOR = ldp_budget.mechanism("rappor")(f=0.5, p=0.25, q=0.75, hashes=2, bits=32, cohorts=8, domain_size=4)

@@ -20,10 +20,10 @@ from ldp_budget.guarantees.fixed_point import exp_down
 from ldp_budget.reports.estimation import estimate_row
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison
-from ldp_budget_verify.exact import verify
-from ldp_budget_verify.exact.dominance import check
 from ldp_budget_mechanisms import _moving_window, square_wave
 from ldp_budget_mechanisms._smoothed_distribution import fixed_point, smoothed, transitions
+from ldp_budget_verify.exact import verify
+from ldp_budget_verify.exact.dominance import check
 
 SquareWave: Any = ldp_budget.mechanism("square-wave")
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from ldp_budget._files import canonical_json
+from ldp_budget.reports.inbox import Marks
 from ldp_budget_surveys.publication import log
 from ldp_budget_surveys.publication.publisher import charge_of
-from ldp_budget.reports.inbox import Marks
 from ldp_budget_verify.checkers import checker
 from published_survey import Operator, PublishedSurvey, Witness
 

@@ -16,12 +16,12 @@ import pytest
 from ldp_budget import Accountant, mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget.errors import InvalidParameter, NotSupported, PublicationError, ReportFileError
+from ldp_budget.reports.inbox import Inbox, Marks
+from ldp_budget.reports.receipted_release import release_with_receipts
 from ldp_budget_surveys.publication.estimate import estimate_of
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, charge_of
 from ldp_budget_surveys.publication.signed_note import LogKey
-from ldp_budget.reports.inbox import Inbox, Marks
-from ldp_budget.reports.receipted_release import release_with_receipts
 from ldp_budget_verify.checkers import checker
 from published_survey import PublishedSurvey, a_collection
 

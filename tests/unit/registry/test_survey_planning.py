@@ -17,9 +17,9 @@ from ldp_budget.registry.margins import Z_POWER, Precision, Z, margin_for, margi
 from ldp_budget.registry.questionnaire import Question, Questionnaire
 from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.registry.sample_size import respondents_for
-from ldp_budget_surveys.survey_planning import plan_collection, plan_survey, respondents_needed
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.sdk.consistency import consistent, falling_shares
+from ldp_budget_surveys.survey_planning import plan_collection, plan_survey, respondents_needed
 
 YES_NO = SurveyQuestion("smoke", kind="yes-no", categories=("yes", "no"), mechanism="randomized-response")
 GRR = "random-substitution"

@@ -24,9 +24,9 @@ from ldp_budget import (
     NotSupported,
     ReportFileError,
 )
-from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import open_reports, read_reports
+from ldp_budget_surveys.publication.publisher import Publisher
 from ledger_contract import check
 from ledger_places import InFile
 

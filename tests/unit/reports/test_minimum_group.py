@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from ldp_budget import Accountant, Collection, InvalidParameter, NameTaken, mechanism
 from ldp_budget.errors import PublicationError, TooFewReports
-from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import MINIMUM_GROUP, Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Inbox, Sent
+from ldp_budget_surveys.publication.publisher import Publisher
 
 OUE = mechanism("oue")(epsilon="1", domain_size=3)
 QUESTION = SurveyQuestion("mood", "How are you?", categories=("good", "bad"))

@@ -13,9 +13,9 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget_service.api_keys import ApiKeys
-from ldp_budget_service.api.schemas import MOST_LINES
 from ldp_budget_service import create_app, json_bodies, request_limits, schemas
+from ldp_budget_service.api.schemas import MOST_LINES
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.routes import spends
 
 LINE = json.dumps({"user": "alice", "mechanism": {"name": "rr", "epsilon": "0.1"}}).encode()

@@ -11,8 +11,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service import create_app
+from ldp_budget_service.api_keys import ApiKeys
 
 WORD = {"name": "loloha", "epsilon_lifetime": "4", "epsilon_first": "1", "domain_size": 9, "g": 2}
 

@@ -13,8 +13,8 @@ from fastapi.testclient import TestClient
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service import create_app
+from ldp_budget_service.api_keys import ApiKeys
 from ledger_contract import coin
 from toy_store import ToyStore
 

@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service import create_app
+from ldp_budget_service.api_keys import ApiKeys
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ pytest.importorskip("cryptography", reason="no signature: pip install 'ldp-budge
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.accounting.books import MARK_BYTES
-from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget.reports.inbox import Inbox, Marks
-from ldp_budget_verify.checkers import checker
 from ldp_budget_service import create_app
+from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.visibility import revealed
+from ldp_budget_surveys.publication.publisher import Publisher
+from ldp_budget_verify.checkers import checker
 from survey_site import tokens, with_surveys
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service import create_app
+from ldp_budget_service.api_keys import ApiKeys
 
 MOOD = Collection("mood", mechanism("oue")(epsilon="1", domain_size=3), ("good", "fair", "bad"), minimum_group=1)
 PATH = "/v1/collections/mood/reports"

@@ -11,8 +11,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget_service.invitations import Invitations
 from ldp_budget_service import create_app
+from ldp_budget_service.invitations import Invitations
 from survey_site import tokens, with_surveys
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service import create_app
+from ldp_budget_service.api_keys import ApiKeys
 
 OUE = {"name": "oue", "epsilon": "1", "domain_size": 7}
 CHARGE = {"user": "alice", "mechanism": OUE}

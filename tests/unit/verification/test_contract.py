@@ -15,9 +15,9 @@ import pytest
 from ldp_budget import mechanism, mechanisms
 from ldp_budget.registry.plugins import registry
 from ldp_budget.sdk.mechanism import Mechanism
-from ldp_budget_verify.testing import MechanismContract
 from ldp_budget_verify import contract
 from ldp_budget_verify.contract import CHECKS, NotChecked, examples_of, made
+from ldp_budget_verify.testing import MechanismContract
 from random_mechanisms import DRAWS, random_mechanisms
 
 MEMO = {"memo_is_kept", "many_reports_stay_within_the_cap"}

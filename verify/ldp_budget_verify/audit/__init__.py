@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget._validation import check_instance, check_share, check_switch, check_whole, shown
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.sdk.mechanism import Mechanism
+
 from .events import Sampler, certified_bound
 from .search import declared_choice, searched_choice
 

@@ -24,6 +24,7 @@ import numpy as np
 from ldp_budget.errors import NotSupported
 from ldp_budget.sampling import integers
 from ldp_budget.sdk.domain import Categories
+
 from .events import (
     SCHEMES,
     Event,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from ldp_budget.sampling import Stream
     from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.mechanism import Mechanism
+
     from .events import Sampler
 
     Floats = NDArray[np.float64]

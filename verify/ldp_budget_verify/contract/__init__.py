@@ -28,6 +28,7 @@ from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
 from ldp_budget.registry.certification import source_digest
 from ldp_budget.registry.plugins import GROUP, Plugin, load_plugin, registry
+
 from .. import Broken, NotChecked
 from ..exact import HOLDS, UNPROVEN, verify
 from . import client_checks, estimator_checks, parameter_checks, report_checks

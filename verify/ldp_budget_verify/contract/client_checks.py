@@ -18,6 +18,7 @@ from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.sampling import integers, open_stream
 from ldp_budget.sampling.rng import SeededStream, Stream
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
+
 from .. import NO_TWO_INPUTS, NOTHING_PROMISED, SMALLER, Broken, NotChecked, expect, undefined
 from ..exact.dominance import UNPROVEN, VIOLATED
 from ..exact.program_checks import check_program

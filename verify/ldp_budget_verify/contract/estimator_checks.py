@@ -18,6 +18,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.report_file import ReportWriter, read_reports
 from ldp_budget.sdk.estimates import CountEstimate, MeanEstimate
+
 from .. import SMALLER, Broken, NotChecked, expect, undefined
 from ..exact import HOLDS, VIOLATED
 from ..exact.estimators import check_estimator

@@ -20,6 +20,7 @@ from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
 from ldp_budget.guarantees import Memoised, from_json
 from ldp_budget.guarantees.fixed_point import canonical, decimal
 from ldp_budget.sdk.parameters import Choice, Flag, Integer, Real
+
 from .. import TOP_LEVEL, Broken, NotChecked, expect
 from ..audit import audit
 from ..exact import HOLDS, VIOLATED, verify
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.sdk.mechanism import Mechanism
     from ldp_budget.sdk.parameters import Field
+
     from ..audit import Audit
 
 

@@ -21,6 +21,7 @@ from ldp_budget.errors import LdpBudgetError, NotSupported
 from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.sampling import open_stream
 from ldp_budget.sdk.domain import Categories
+
 from .. import NO_TWO_INPUTS, NOTHING_PROMISED, SMALLER, Broken, NotChecked, expect
 from .parameter_checks import audited, check_audit, variations
 from .statistics import (

@@ -28,6 +28,7 @@ from ldp_budget.sampling import SeededStream
 from ldp_budget.sdk.domain import Interval
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import Choice, Field, Flag, Integer, Matrix, Real
+
 from .. import SHORTER, Broken, NotChecked, undefined
 
 if TYPE_CHECKING:

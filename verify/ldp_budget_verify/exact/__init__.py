@@ -24,6 +24,7 @@ from ldp_budget.sdk.domain import Categories
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+
 from .. import TWO_INPUTS, undefined
 from .densities import DensityPair, check_density, largest_loss
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst

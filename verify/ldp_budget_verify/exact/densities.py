@@ -19,9 +19,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ldp_budget.guarantees import Approximate, FinitePair, Gaussian, Guarantee, Laplace, Pure, SymmetricPair, Unbounded
+from ldp_budget.guarantees import (
+    Approximate,
+    FinitePair,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Pure,
+    SymmetricPair,
+    Unbounded,
+)
 from ldp_budget.guarantees.gaussian_calibration import gaussian_delta
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism, weighted_nodes
+
 from .. import BREAKPOINT, BY_CHANNEL
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, corners, worst
 

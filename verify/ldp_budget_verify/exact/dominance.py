@@ -36,6 +36,7 @@ from ldp_budget.guarantees import (
 )
 from ldp_budget.guarantees.fixed_point import DOWN, UP
 from ldp_budget.sdk.channels import Comparison
+
 from .. import PROMISE_OF_FINITE, ROUND_UP, TWO_INPUTS
 
 if TYPE_CHECKING:

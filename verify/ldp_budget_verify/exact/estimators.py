@@ -15,6 +15,7 @@ import numpy as np
 from ldp_budget.errors import LdpBudgetError, NotSupported
 from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, worst
 
 if TYPE_CHECKING:

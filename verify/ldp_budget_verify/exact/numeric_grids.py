@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ldp_budget.guarantees import FinitePair, Pure, SymmetricPair, Unbounded
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.client_program import whole
+
 from .dominance import HOLDS, UNPROVEN, Finding, check_largest, corners, variation_of
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.interpreter import read
 from ldp_budget.sdk.law.all_outcomes import kept_laws, law
 from ldp_budget.sdk.linear_hashing import linear_law
+
 from .. import undefined
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_largest, worst
 from .memoisation_checks import (

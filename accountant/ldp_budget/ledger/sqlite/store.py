@@ -381,6 +381,11 @@ class SqliteStore:
         found = os.stat(self.name)
         return f"file {found.st_dev} {found.st_ino}"
 
+    @property
+    def key_file(self) -> str:
+        """The path of the key file; empty for a ledger in memory."""
+        return "" if self.name == MEMORY else str(keyfile.key_path(Path(self.name)))
+
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Copy the ledger, as of one moment, and its key to a path where no file exists yet."""
         fork_gate.give_way()
