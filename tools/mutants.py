@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ("accountant", "plugins", "cli", "service")
+CODE = ("accountant", "plugins", "cli", "service", "surveys", "verify")
 
 ROOMS = {
     "composition": ("unit/composition", "unit/guarantees", "unit/accounting", "integration/composition"),

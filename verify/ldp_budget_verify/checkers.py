@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _INSTALLED = Path(__file__).with_name("check")
-_CLONE = Path(__file__).parents[3] / "clients" / "check"
+_CLONE = Path(__file__).parents[2] / "clients" / "check"
 
 
 def folder() -> Path:

@@ -24,16 +24,23 @@ ROOT = Path(__file__).resolve().parents[3]
 ACCOUNTANT = ROOT / "accountant" / "ldp_budget"
 PLUGINS = ROOT / "plugins" / "ldp_budget_mechanisms"
 ADAPTERS = ROOT / "plugins" / "ldp_budget_adapters"
+POSTGRES = ROOT / "plugins" / "ldp_budget_postgres"
 CLI = ROOT / "cli" / "ldp_budget_cli"
+SERVICE = ROOT / "service" / "ldp_budget_service"
+SURVEYS = ROOT / "surveys" / "ldp_budget_surveys"
+VERIFY = ROOT / "verify" / "ldp_budget_verify"
 
 STANDARD = set(sys.stdlib_module_names)
 SQL = re.compile(r"\s*(select .* from|insert |update \w+ set|delete from|create (table|index)|pragma )", re.I | re.S)
 
 
-# -- what other people's packages each of the three may use ---------------------------------------------------
+# -- what other people's packages each of ours may use ---------------------------------------------------
 
 
-OURS = {"ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_cli"}
+OURS = {
+    *("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_postgres", "ldp_budget_cli"),
+    *("ldp_budget_service", "ldp_budget_surveys", "ldp_budget_verify"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +55,15 @@ def imports() -> grimp.ImportGraph:
         (
             "ldp_budget",
             {
-                *("numpy", "scipy", "platformdirs", "pluggy", "sqlite_utils", "cryptography", "pytest"),
-                *("psycopg", "psycopg_pool", "httpx2", "apache_beam", "fsspec", "pyarrow"),
+                *("numpy", "scipy", "platformdirs", "pluggy", "sqlite_utils", "cryptography", "fsspec", "pyarrow"),
             },
         ),
         ("ldp_budget_adapters", {"numpy"}),
         ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
+        ("ldp_budget_postgres", {"psycopg", "psycopg_pool"}),
         ("ldp_budget_cli", {"click", "matplotlib"}),
+        ("ldp_budget_surveys", {"numpy", "scipy", "cryptography", "apache_beam"}),
+        ("ldp_budget_verify", {"numpy", "scipy", "pytest"}),
     ],
 )
 def test_packages_import_the_listed_packages_only(
@@ -67,11 +76,11 @@ def test_packages_import_the_listed_packages_only(
 
 @pytest.mark.slow
 def test_pytest_is_imported_by_the_contract_tests_only(imports: grimp.ImportGraph) -> None:
-    assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget.testing"}
+    assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget_verify.testing"}
 
 
 def test_http_is_used_by_the_client_only(imports: grimp.ImportGraph) -> None:
-    assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget.client.transport"}
+    assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget_service.client.transport"}
 
 
 # -- the sources ------------------------------------------------------------------------------------------------
@@ -122,7 +131,7 @@ def in_functions(tree: ast.AST) -> Iterator[ast.AST]:
         yield from ast.walk(child) if isinstance(child, ast.FunctionDef) else in_functions(child)
 
 
-ENGINES = [ACCOUNTANT / "ledger" / engine for engine in ("sqlite", "postgres")]
+ENGINES = [ACCOUNTANT / "ledger" / "sqlite", POSTGRES]
 
 
 def has_sql(path: Path) -> bool:
@@ -132,14 +141,14 @@ def has_sql(path: Path) -> bool:
 
 @pytest.mark.exhaustive
 def test_sql_is_in_the_engine_packages_only() -> None:
-    speaks = [path for path in files(ACCOUNTANT, PLUGINS, CLI) if has_sql(path)]
+    speaks = [path for path in files(ACCOUNTANT, PLUGINS, POSTGRES, CLI, SERVICE, SURVEYS) if has_sql(path)]
     assert speaks
     assert named(path for path in speaks if path.parent not in ENGINES) == []
 
 
 @pytest.mark.exhaustive
 def test_scipy_stats_is_never_used() -> None:
-    paths = files(ACCOUNTANT, PLUGINS, CLI)
+    paths = files(ACCOUNTANT, PLUGINS, CLI, SERVICE, SURVEYS, VERIFY)
     uses = [path for path in paths if any("scipy.stats" in name for name in imported(nodes(path)))]
     assert named(uses) == []
 
@@ -176,7 +185,7 @@ def test_modules_are_not_named_as_public_functions() -> None:
 
 
 def test_packages_have_type_hints() -> None:
-    for rooms in ([ACCOUNTANT], [ADAPTERS, PLUGINS], [CLI]):
+    for rooms in ([ACCOUNTANT], [ADAPTERS, PLUGINS, POSTGRES], [CLI], [SERVICE], [SURVEYS], [VERIFY]):
         assert all((room / "py.typed").is_file() for room in rooms)
         found = {path.name for path in rooms[0].parent.iterdir() if (path / "__init__.py").exists()}
         assert found == {room.name for room in rooms}
