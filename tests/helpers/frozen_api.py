@@ -56,7 +56,7 @@ def python() -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     yield f"python {project['requires-python']}"
     yield f"extras: {', '.join(sorted(set(project['optional-dependencies']) - {'dev', 'docs', 'interop'}))}"
-    yield f"entry points: {', '.join(project['entry-points'])}"
+    yield from (f"entry points: {group}" for group in project["entry-points"])
 
 
 def _entry(module: str, name: str, value: Any) -> Iterator[str]:

@@ -458,3 +458,8 @@ class ToyStore:
         return True
 
     backup = check_key = check_writable = clear_log = close
+
+
+def opened(url: str, *, create: bool, secret: bytes | None, sandbox: bool | None, ledger_id: str | None) -> ToyStore:
+    """The store at a URL, as an entry point of `ldp_budget.stores` gives it."""
+    return ToyStore(secret=secret)

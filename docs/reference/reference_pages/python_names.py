@@ -6,7 +6,7 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from ldp_budget import composition, sampling
+from ldp_budget import composition, sampling, testing
 from ldp_budget.accounting import (
     admin_log,
     batch,
@@ -26,7 +26,6 @@ from ldp_budget.sampling import memoisation
 from ldp_budget.sdk import consistency, domain, estimates, interpreter, numeric_mechanism
 from ldp_budget.sdk import parameters as fields
 from ldp_budget_service import api_keys, client
-from ldp_budget_verify import testing
 
 Names = tuple[tuple[ModuleType, tuple[str, ...]], ...]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -578,6 +579,17 @@ def test_closed_accountant_raises(coin: Coin) -> None:
     accountant.close()
     with pytest.raises(LedgerError, match="this accountant is closed"):
         accountant.spend("alice", coin(1))
+
+
+def test_accountant_opens_a_store_by_the_scheme_of_its_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    def entries(*, group: str, name: str) -> list[EntryPoint]:
+        toy = [EntryPoint("toy", "toy_store:opened", "ldp_budget.stores")]
+        return [entry for entry in toy if (entry.group, entry.name) == (group, name)]
+
+    monkeypatch.setattr("importlib.metadata.entry_points", entries)
+    with Accountant("toy://anywhere", create=True) as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        assert accountant.spend("alice", mechanism("rr")(epsilon=1)).status == "spent"
 
 
 def test_accountant_with_an_unknown_url_scheme_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

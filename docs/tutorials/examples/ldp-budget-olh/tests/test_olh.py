@@ -13,11 +13,11 @@ import pytest
 from ldp_budget_olh import OptimalLocalHashing, hashing
 
 import ldp_budget
+from ldp_budget import verify
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.sampling import Stream, open_stream
-from ldp_budget_verify.exact import verify
+from ldp_budget.testing import MechanismContract
 from ldp_budget_verify.exact.dominance import check
-from ldp_budget_verify.testing import MechanismContract
 
 STANDARD_ERRORS = 4.5
 
