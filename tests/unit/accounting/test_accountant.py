@@ -589,7 +589,7 @@ def test_accountant_opens_a_store_by_the_scheme_of_its_url(monkeypatch: pytest.M
     monkeypatch.setattr("importlib.metadata.entry_points", entries)
     with Accountant("toy://anywhere", create=True) as accountant:
         accountant.set_policy("default", ["lifetime=1"])
-        assert accountant.spend("alice", mechanism("rr")(epsilon=1)).status == "spent"
+        assert accountant.spend("alice", ldp_budget.mechanism("rr")(epsilon=1)).status == "spent"
 
 
 def test_accountant_with_an_unknown_url_scheme_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
