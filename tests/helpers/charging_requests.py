@@ -22,10 +22,10 @@ from unittest import mock
 from prometheus_client import generate_latest
 
 from ldp_budget import Accountant, mechanism
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget.ledger.sqlite import SqliteStore
 from ldp_budget.registry.collections import Collection
 from ldp_budget_service import Settings, create_app
+from ldp_budget_service.api_keys import ApiKeys
 
 FILE = Path(__file__).parents[1] / "data" / "charging_answers.json"
 

@@ -35,6 +35,7 @@ from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget.sdk.interpreter import evaluate
 from ldp_budget.sdk.law.all_outcomes import kept_laws, law, law_of_values
 from ldp_budget.sdk.law.totality import cannot_fail
+
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check_largest
 from .symmetry import answers_are_alike
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Gaussian, Laplace, Pure, SymmetricPair, Unbounded
 from ldp_budget.sdk.law.all_outcomes import law_of_numerators
+
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding
 
 if TYPE_CHECKING:
