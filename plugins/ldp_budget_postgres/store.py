@@ -25,12 +25,12 @@ from collections import Counter
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ldp_budget._files import alone_in, application_folder, create_private
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from ldp_budget.ledger.keyfile import Key, check_kind, new_key, new_ledger_id, read_key_file, read_ledger_id, replace
-from ldp_budget.ledger.storage import UnstorableError
+from ldp_budget.ledger.storage import Attempt, UnstorableError
 
 from . import pool, schema
 from . import schema as catalog
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor, Error
 
     from ldp_budget.ledger.keyfile import Key
-    from ldp_budget.ledger.storage import Partitions, Prefetch, Snapshot
+    from ldp_budget.ledger.storage import Prefetch, Snapshot
 
     from .pool import Address
 
@@ -97,8 +97,6 @@ def read(ledger: str, address: Address) -> Key:
 
 
 # -- the store -----------------------------------------------------------------------------------------------
-
-T = TypeVar("T")
 
 _LOCK = f"{END} WHERE partition = ANY(%b::int4[]) ORDER BY partition FOR UPDATE"
 _LOCK_FREE = f"{_LOCK} SKIP LOCKED"
@@ -230,14 +228,12 @@ class PostgresStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(
-        self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
-    ) -> T:
-        """Run `work` in one atomic transaction that holds the locks of `partitions`."""
+    def attempts(self, partitions: Sequence[int] = (0,), hint: Prefetch | None = None) -> Iterator[Attempt]:
+        """Yield atomic transactions that hold the locks of `partitions`, until the server asks for no other one."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             try:
-                return self._run_once(work, partitions, hint)
+                yield from self._attempt(partitions, hint)
             except _Again as again:
                 if again.code in _UNPREPARED:
                     self._connections.prepares = False
@@ -245,32 +241,28 @@ class PostgresStore:
                     self.repeated[again.code] += 1
                 if time.monotonic() > deadline:
                     raise LedgerError(self.name, f"{again}{_NOTHING}") from again
+            else:
+                return
 
-    def _run_once(self, work: Callable[[Partitions], T], partitions: Sequence[int], hint: Prefetch | None) -> T:
-        attempt = _Attempt()
+    def _attempt(self, partitions: Sequence[int], hint: Prefetch | None) -> Iterator[Attempt]:
+        progress = _Progress()
         with self._connections.lend() as connection:
-            connection.add_notice_handler(attempt.notice)
+            connection.add_notice_handler(progress.notice)
             try:
-                result = self._transact(connection, attempt, work, partitions, hint)
+                yield from self._transact(connection, progress, partitions, hint)
             except BaseException as error:
                 # A group of works wraps the error of one of them in another error.
                 servers = of_driver(error, connection)
                 if servers is not None:
-                    raise self._told(servers, attempt, connection) from servers
+                    raise self._told(servers, progress, connection) from servers
                 raise
             finally:
-                connection.remove_notice_handler(attempt.notice)
-        attempt.check(self.name)
-        return result
+                connection.remove_notice_handler(progress.notice)
+        progress.check(self.name)
 
     def _transact(
-        self,
-        connection: Connection,
-        attempt: _Attempt,
-        work: Callable[[Partitions], T],
-        partitions: Sequence[int],
-        hint: Prefetch | None,
-    ) -> T:
+        self, connection: Connection, progress: _Progress, partitions: Sequence[int], hint: Prefetch | None
+    ) -> Iterator[Attempt]:
         with connection.pipeline() as pipeline:
             unit = Unit(connection, self._schema)
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -295,16 +287,18 @@ class PostgresStore:
                 raise LedgerError(self.name, f"partition {min(gone)} is missing{_NOTHING}")
             if ahead is not None:
                 ahead.read()
-            result = work({partition: PostgresRows(unit, partition, end, ahead) for partition, end in ends.items()})
+            attempt = Attempt({each: PostgresRows(unit, each, end, ahead) for each, end in ends.items()})
+            yield attempt
+            if attempt.error is not None:
+                raise attempt.error
             unit.flush()
             if unit.has_written:
                 pipeline.sync()
                 self._check_written(unit)
             # The statements of buffered rows count their rows themselves: if one fails, the server skips the commit.
-            attempt.commits = True
-            attempt.commit = connection.execute("COMMIT")
+            progress.commits = True
+            progress.commit = connection.execute("COMMIT")
             pipeline.sync()
-        return result
 
     def _tables_are_due(self) -> bool:
         return time.monotonic() - self._tables_checked >= _TABLES_SECONDS
@@ -319,12 +313,12 @@ class PostgresStore:
         if counts is not None:
             raise LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}", hint=_TRIGGERS)
 
-    def _told(self, error: Error, attempt: _Attempt, connection: Connection) -> BaseException:
+    def _told(self, error: Error, progress: _Progress, connection: Connection) -> BaseException:
         """Return the error for the caller, or `_Again` if the work is to be repeated."""
         code = error.sqlstate or ""
         roll_back(connection)
         # An error that the server has reported came before the commit, or instead of it.
-        if attempt.commits and (connection.closed or not code or code.startswith(_LOST)):
+        if progress.commits and (connection.closed or not code or code.startswith(_LOST)):
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
         if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
             return _Again(code or "connection", plain(error))
@@ -452,7 +446,7 @@ class _Again(Exception):  # noqa: N818
         super().__init__(why)
 
 
-class _Attempt:
+class _Progress:
     """Progress of one attempt of a transaction."""
 
     def __init__(self) -> None:

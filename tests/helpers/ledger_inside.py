@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -20,6 +20,13 @@ def ledger_of(accountant: Accountant) -> Ledger:
 
 def queue_of(accountant: Accountant) -> WriteQueue:
     return accountant._ledger._queue
+
+
+def transact(accountant: Accountant, work: Callable[[Any], object]) -> None:
+    """Call `work` with the partitions of one transaction of the store."""
+    for attempt in accountant._ledger._store.attempts():
+        with attempt as partitions:
+            work(partitions)
 
 
 def waiting_in(accountant: Accountant) -> int:

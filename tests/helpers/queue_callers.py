@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ldp_budget import Accountant
-from ldp_budget.ledger.write_queue import Work
+from ldp_budget.ledger.storage import Attempt
+from ldp_budget.ledger.write_queue import Work, WriteQueue
 from ledger_contract import coin
 from ledger_inside import BusyWriter
 
@@ -54,8 +55,41 @@ class Partition:
 
     writes = by = 0
 
+    def finish(self) -> None: ...
 
-class Transactions:
+
+class EveryPartition:
+    """Transactions that get all their partitions, after `before` was called with these and with the items."""
+
+    def __init__(self, before: Callable[[list[int], Sequence[Any]], None] | None = None) -> None:
+        self._before = before
+
+    def attempts(self, partitions: list[int], items: Sequence[Any]) -> Iterator[Attempt]:
+        if self._before is not None:
+            self._before(partitions, items)
+        yield from self._attempt(partitions)
+
+    def _attempt(self, partitions: list[int]) -> Iterator[Attempt]:
+        rows: Any = {partition: Partition() for partition in partitions}
+        attempt = Attempt(rows)
+        yield attempt
+        if attempt.error is not None:
+            raise attempt.error
+
+    def begin(self, rows: Any) -> Any:
+        return rows
+
+    def committed(self, transactions: object) -> None: ...
+
+
+def queue_of_transactions(transactions: EveryPartition, main: WriteQueue | None = None) -> WriteQueue:
+    """A write queue that keeps its transactions: a ledger keeps its queues instead."""
+    queue = WriteQueue("a ledger", transactions, main)
+    queue.transactions = transactions  # type: ignore[attr-defined]
+    return queue
+
+
+class Transactions(EveryPartition):
     """Transactions in which other processes hold some partitions. The first one lasts until `go`.
 
     A transaction waits for its first partition, as its holder lets it go then. The others it takes if they are free.
@@ -63,24 +97,24 @@ class Transactions:
 
     def __init__(self, held: set[int], *, begin: Exception | None = None, commit: Exception | None = None) -> None:
         self.held = held
-        self.begin = begin
+        self.fails_to_begin = begin
         self.commit = commit
         self.made: list[tuple[int, ...]] = []
         self.inside, self.go = threading.Event(), threading.Event()
 
-    def __call__(self, work: Callable[[Any], None], partitions: list[int], items: Sequence[object]) -> None:
+    def attempts(self, partitions: list[int], items: Sequence[object]) -> Iterator[Attempt]:
         if not self.inside.is_set():
             self.inside.set()
             assert self.go.wait(30)
-            work({partition: Partition() for partition in partitions})
+            yield from self._attempt(partitions)
             return
         self.held.discard(partitions[0])
         taken = [partition for partition in partitions if partition not in self.held]
         self.made.append(tuple(taken))
-        error, self.begin = self.begin, None
+        error, self.fails_to_begin = self.fails_to_begin, None
         if error is not None:
             raise error
-        work({partition: Partition() for partition in taken})
+        yield from self._attempt(taken)
         error, self.commit = self.commit, None
         if error is not None:
             raise error

@@ -16,7 +16,7 @@ from ldp_budget.ledger import models as e
 from ldp_budget.ledger.calendar import DAY_MICROS
 from ldp_budget.ledger.hash_chain import counters_mac
 from ldp_budget.ledger.keyfile import Key, new_key
-from ldp_budget.ledger.storage import NO_SUM, Partitions, Prefetch, Renew, Rooms
+from ldp_budget.ledger.storage import NO_SUM, Attempt, Prefetch, Renew, Rooms
 
 Table: TypeAlias = dict[Any, Any]
 
@@ -435,15 +435,15 @@ class ToyStore:
         self._rows = [ToyRows(self.key) for _ in range(partitions)]
         self.repeated, self._lock = Counter[str](), threading.Lock()
 
-    def run(
-        self, work: Callable[[Partitions], Any], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
-    ) -> Any:
+    def attempts(self, partitions: Sequence[int] = (0,), hint: Prefetch | None = None) -> Iterator[Attempt]:
         with self._lock:
             for _ in range(2):  # as an engine may ask for it again
                 rows = copy.deepcopy(self._rows)
-                result = work({partition: rows[partition] for partition in partitions})
+                attempt = Attempt({partition: rows[partition] for partition in partitions})
+                yield attempt
+                if attempt.error is not None:
+                    raise attempt.error
             self._rows = rows
-            return result
 
     def snapshot(self, partition: int = 0) -> AbstractContextManager[ToyRows]:
         return nullcontext(self._rows[partition])

@@ -201,7 +201,7 @@ STORES = "ldp_budget.stores"
 
 # A mistyped URL would become the name of a file, with its password in it.
 _ADDRESS = re.compile(r"\s*postgres(ql)?:|(.*\s)?(password|host|dbname)\s*=", re.IGNORECASE)
-_OF_A_STORE = "name", "key", "partitions", "run", "snapshot"
+_OF_A_STORE = "name", "key", "partitions", "attempts", "snapshot"
 
 
 def restore(ledger: str, backup: str, verify: Callable[[str], None]) -> str | None:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
-import weakref
 from contextlib import contextmanager
-from decimal import DecimalException
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
@@ -18,15 +16,16 @@ from .calendar import BOUND_SECONDS, DAY_MICROS, Clock, names_on
 from .hash_chain import counters_mac
 from .models import PartitionHead
 from .snapshot import Reading
+from .storage import UNREADABLE, unreadable
 from .transaction import Cache, Transaction
-from .write_queue import Work, WriteQueue, prefetch_of, result_of, run_bulk, run_each
+from .write_queue import NOTHING_CHARGED, Work, WriteQueue, prefetch_of, result_of, run_bulk, run_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .calendar import Moment, Read
     from .keyfile import Key
-    from .storage import Partitions, Snapshot, Store
+    from .storage import Attempt, Partitions, Snapshot, Store
     from .write_queue import Engine, Item
 
 
@@ -58,10 +57,9 @@ class Ledger:
         self._caches = [Cache() for _ in range(store.partitions)]
         # The head of each partition as this process last reported it. A partition can only have grown since.
         self._told: list[PartitionHead | None] = [None] * store.partitions
-        transact = _Transactor(self)
-        self._queue = WriteQueue(store.name, transact)
+        self._queue = WriteQueue(store.name, self)
         several = range(store.writers if store.writers > 1 else 0)
-        self._bulk_queues = [WriteQueue(store.name, transact, self._queue) for _ in several]
+        self._bulk_queues = [WriteQueue(store.name, self, self._queue) for _ in several]
         self._process = os.getpid()
         self.name = store.name
         self.partitions = range(store.partitions)
@@ -71,7 +69,7 @@ class Ledger:
         self._by = 0
         self._parent: Ledger | None = None  # of a view, which keeps it alive
         self._seen = _Seen()
-        self.after_commit: Callable[[], None] = lambda: None
+        self.after_commit: Callable[[], None] | None = None
         """Called after each transaction, by the thread that ran it."""
 
     def acting_for(self, by: int) -> Ledger:
@@ -171,45 +169,37 @@ class Ledger:
         """
         if len(self.partitions) == 1 and not allow_closed:
             return self.run(lambda transaction: work([transaction]))
-        results: list[T] = []
-
-        def together(transactions: Mapping[int, Transaction]) -> None:
-            those = list(transactions.values())
-            for transaction in those:
-                transaction.by = self._by
-                transaction.together = tuple(each for each in those if each is not transaction)
-            results[:] = [work(those)]
-
         self._check_process()
-        self.transact(together, list(partitions), (), allow_closed)
-        return results[0]
+        for attempt in self.attempts(list(partitions)):
+            with attempt as rows:
+                transactions = self.begin(rows, allow_closed)
+                those = list(transactions.values())
+                for transaction in those:
+                    transaction.by = self._by
+                    transaction.together = tuple(each for each in those if each is not transaction)
+                try:
+                    result = work(those)
+                    for transaction in those:
+                        transaction.finish()
+                except LdpBudgetError:
+                    raise
+                except UNREADABLE as error:
+                    raise unreadable(self.name, error, NOTHING_CHARGED) from error
+        self.committed(transactions)
+        return result
 
-    def transact(
-        self,
-        work: Callable[[Mapping[int, Transaction]], None],
-        partitions: list[int],
-        items: Sequence[Item],
-        allow_closed: bool = False,
-    ) -> None:
-        """Run `work` in one transaction; `items` are what it begins with, for the store to prefetch."""
+    def attempts(self, partitions: list[int], items: Sequence[Item] = ()) -> Iterator[Attempt]:
+        """Yield attempts of one transaction; `items` are what it begins with, for the store to prefetch."""
         asked = prefetch_of(items, self._windows_ahead(partitions[0])) if len(self.partitions) > 1 else None
-        ends = self._store.run(lambda rows: self._in_transaction(rows, work, allow_closed), partitions, asked)
-        for partition, cache in ends.items():
-            self._caches[partition], self._told[partition] = cache, cache.end
-        self.after_commit()
+        return self._store.attempts(partitions, asked)
 
     def _windows_ahead(self, partition: int) -> list[str] | None:
         """Return the windows that the next look-up of accounts will probably need."""
         cache = self._caches[partition]
         return sorted(names_on(cache.windows, cache.open_from // DAY_MICROS)) or None
 
-    def _in_transaction(
-        self, rows: Partitions, work: Callable[[Mapping[int, Transaction]], None], allow_closed: bool
-    ) -> dict[int, Cache]:
-        """Run work in a transaction and return the partitions' caches.
-
-        An interrupted transaction leaves no cache behind.
-        """
+    def begin(self, rows: Partitions, allow_closed: bool = False) -> dict[int, Transaction]:
+        """Return the transactions of an attempt. An interrupted transaction leaves no cache of its partition behind."""
         transactions: dict[int, Transaction] = {}
         for partition, of_partition in rows.items():
             self._check_secret(partition, of_partition)
@@ -217,18 +207,17 @@ class Ledger:
             transactions[partition] = transaction = Transaction(
                 of_partition, self.key, self._clock, cache, partition, len(self.partitions)
             )
-            self._check_told(transaction, self._told[partition], ". Nothing was charged.")
+            self._check_told(transaction, self._told[partition], f"{NOTHING_CHARGED}.")
             if not allow_closed and transaction.end.state != lifecycle.OPEN:
                 raise lifecycle.refusal(self.name, transaction)
-        try:
-            work(transactions)
-            for transaction in transactions.values():
-                transaction.finish()
-        except LdpBudgetError:
-            raise
-        except _UNREADABLE as error:
-            raise _unreadable(self.name, error, ". Nothing was charged") from error
-        return {partition: transaction.cache for partition, transaction in transactions.items()}
+        return transactions
+
+    def committed(self, transactions: Mapping[int, Transaction]) -> None:
+        """Keep what transactions have read and written for the next ones."""
+        for partition, transaction in transactions.items():
+            self._caches[partition], self._told[partition] = transaction.cache, transaction.cache.end
+        if self.after_commit is not None:
+            self.after_commit()
 
     @contextmanager
     def reading(self, partition: int = 0) -> Iterator[Reading]:
@@ -244,8 +233,8 @@ class Ledger:
                 yield reading
             except LdpBudgetError:
                 raise
-            except _UNREADABLE as error:
-                raise _unreadable(self.name, error) from error
+            except UNREADABLE as error:
+                raise unreadable(self.name, error) from error
 
     def _check_secret(self, partition: int, rows: Snapshot) -> None:
         """Raise `LedgerKeyMissing` if the key was rotated since the ledger was opened here.
@@ -316,30 +305,6 @@ class _Seen:
     """The state of a ledger that all of its views in one process share."""
 
     record = 0
-
-
-class _Transactor:
-    """Runs a ledger's transactions for its write queue; it keeps no ledger alive that the program has dropped."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = weakref.ref(ledger)
-
-    def __call__(
-        self, work: Callable[[Mapping[int, Transaction]], None], partitions: list[int], items: Sequence[Item]
-    ) -> None:
-        ledger = self._ledger()
-        assert ledger is not None  # a caller waits for the result
-        ledger.transact(work, partitions, items)
-
-
-# What Python raises for a value of another form, such as a text that is no JSON, or a time outside of all years.
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
-
-
-def _unreadable(ledger: str, error: Exception, then: str = "") -> LedgerError:
-    """Return the error for an error of code that reads stored values: a value changed by hand can raise any."""
-    why = f"a stored value cannot be read: {error or type(error).__name__}{then}"
-    return LedgerError(ledger, why, hint="Run: ldp-budget ledger verify")
 
 
 def _goes_on(reading: Reading, told: PartitionHead) -> bool:

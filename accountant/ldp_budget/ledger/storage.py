@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from decimal import DecimalException
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..errors import LedgerError
@@ -36,7 +37,6 @@ from .models import (
     WindowSum,
 )
 
-T = TypeVar("T")
 N = TypeVar("N", bound=Numbered)
 """A row class of `NUMBERED`."""
 
@@ -52,6 +52,16 @@ Rooms = Sequence[tuple[str, dict[str, int] | None]]
 
 class UnstorableError(LedgerError):
     """A value of one work item that the engine cannot store. Other work items are not affected."""
+
+
+# What Python raises for a value of another form, such as a text that is no JSON, or a time outside of all years.
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
+
+
+def unreadable(ledger: str, error: Exception, then: str = "") -> LedgerError:
+    """Return the error for an error of code that reads stored values: a value changed by hand can raise any."""
+    why = f"a stored value cannot be read: {error or type(error).__name__}{then}"
+    return LedgerError(ledger, why, hint="Run: ldp-budget ledger verify")
 
 
 class Prefetch(NamedTuple):
@@ -374,6 +384,27 @@ Partitions: TypeAlias = "Mapping[int, Rows]"
 """The rows of each partition of a transaction, by its number."""
 
 
+class Attempt:
+    """One attempt of a write transaction: `with attempt as rows`. An error in it is for the generator that yields it.
+
+    That generator begins before it yields. Afterwards it commits or, if there is an `error`, rolls back and raises it.
+    A caller that is interrupted between these steps drops the generator, which then rolls back too.
+    """
+
+    __slots__ = ("error", "rows")
+
+    def __init__(self, rows: Partitions) -> None:
+        self.rows = rows
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> Partitions:
+        return self.rows
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        self.error = error
+        return True
+
+
 class Store(Protocol):
     """Stores one ledger of one or more partitions. Safe to share between threads.
 
@@ -401,16 +432,18 @@ class Store(Protocol):
     def repeated(self) -> Mapping[str, int]:
         """The number of times this process retried work, by the engine's error code."""
 
-    def run(
-        self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
-    ) -> T:
-        """Run work in a write transaction of some partitions, and return its result once that is durable.
+    def attempts(self, partitions: Sequence[int] = (0,), hint: Prefetch | None = None) -> Iterator[Attempt]:
+        """Yield attempts of one write transaction of some partitions, until one is durable:
 
-        If the work writes nothing, what it has read must be as durable before its result is returned.
-        `work` receives the rows of each partition. All of it happens or, on an exception, nothing. `work` runs again
-        if the engine asks for a retry. Raises `LedgerError` if the engine fails, with `unknown` if the engine cannot
-        say whether it has committed. Raises `UnstorableError` if the work itself is the cause. A store may ignore
-        `hint`.
+            for attempt in store.attempts(partitions):
+                with attempt as rows:
+                    ...
+
+        `rows` are those of each partition. All that is done with them happens or, on an exception, nothing. If it
+        writes nothing, what it has read must be as durable when the attempt ends. An attempt that the engine asks to
+        repeat ends without an error, and another one follows. Otherwise raises `LedgerError` if the engine fails, with
+        `unknown` if the engine cannot say whether it has committed, and `UnstorableError` if a value is the cause. A
+        store may ignore `hint`.
         """
 
     def snapshot(self, partition: int = 0) -> AbstractContextManager[Snapshot]:

@@ -26,17 +26,18 @@ import time
 import weakref
 from collections import deque
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..errors import LdpBudgetError, LedgerError
-from .storage import Prefetch, UnstorableError
+from .storage import UNREADABLE, Prefetch, UnstorableError, unreadable
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from .storage import Attempt, Partitions
     from .transaction import Transaction
 
 MOST_TOGETHER = 1_000
@@ -68,8 +69,20 @@ Engine: TypeAlias = "Callable[[Mapping[int, Transaction], Sequence[Any]], list[A
 
 An outcome may be an `LdpBudgetError`: that item failed, and wrote nothing.
 """
-Transact: TypeAlias = "Callable[[Callable[[Mapping[int, Transaction]], None], list[int], Sequence[Item]], None]"
-"""Runs work in one transaction of the first partition, and of those others that no other process holds."""
+NOTHING_CHARGED = ". Nothing was charged"
+
+
+class Transactions(Protocol):
+    """What a queue needs of its ledger."""
+
+    def attempts(self, partitions: list[int], items: Sequence[Item]) -> Iterator[Attempt]:
+        """Yield attempts of one transaction of the first partition, and of those others that no other process holds."""
+
+    def begin(self, rows: Partitions) -> Mapping[int, Transaction]:
+        """Return the transactions of an attempt."""
+
+    def committed(self, transactions: Mapping[int, Transaction]) -> None:
+        """Keep what transactions have read and written for the next ones."""
 
 
 class Submission:
@@ -130,6 +143,11 @@ class Submission:
         """Return the partitions of the items without an outcome."""
         return {self.items[place].partition for place in self.left}
 
+    @property
+    def is_inline(self) -> bool:
+        """True if no thread and no task waits for it: a caller runs its items itself."""
+        return self._gate is None and self.loop is None
+
     def wait(self) -> None:
         """Wait, in a thread, until it has its outcomes or its error."""
         if self._gate is not None:
@@ -166,12 +184,13 @@ class _ItemFailedError(Exception):
 class WriteQueue:
     """The write queue of one ledger; see the module for its rules. The writer thread starts with the first item.
 
-    A queue for bulk items gives way to the single items of another queue, its `main`.
+    A queue for bulk items gives way to the single items of another queue, its `main`. It keeps no ledger alive that
+    the program has dropped.
     """
 
-    def __init__(self, ledger: str, transact: Transact, main: WriteQueue | None = None) -> None:
-        self._ledger = ledger
-        self._transact = transact
+    def __init__(self, name: str, ledger: Transactions, main: WriteQueue | None = None) -> None:
+        self._name = name
+        self._ledger = weakref.ref(ledger)
         self._singles: deque[Submission] = deque()
         self._main = main or self
         self._transacting = False
@@ -197,10 +216,9 @@ class WriteQueue:
     def run(self, engine: Engine, items: Sequence[Item], *, bulk: bool = False) -> list[Any]:
         """Run items and return their outcomes once they are durable. A `bulk` item is large, and waits for others."""
         mine = Submission(engine, items, bulk)
-        self.check_thread()
-        mine.expect_thread()
         try:
-            if bulk or self._singles or self._bulk or self._shared > 1 or not self._run_here(mine):
+            if not self._run_here(mine):
+                mine.expect_thread()
                 self._put(mine)
             mine.wait()
         except BaseException:
@@ -248,12 +266,19 @@ class WriteQueue:
         if self._main is not self:
             self._main.check_thread()
         if self._closed:
-            raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
+            raise LedgerError(self._name, "this accountant is closed", hint="Open a new one.")
         if self._writing._is_owned() or self._lists._is_owned():  # type: ignore[attr-defined]  # it would wait for itself
-            raise LedgerError(self._ledger, "this thread is already writing to it", hint="Finish that first.")
+            raise LedgerError(self._name, "this thread is already writing to it", hint="Finish that first.")
 
     def _run_here(self, mine: Submission) -> bool:
-        """Run items in this thread, if no other thread writes; return True if they were run, or put back to wait."""
+        """Run the items of a lonely caller in its own thread; return True if they were run, or put back to wait.
+
+        A caller is lonely if its items are no bulk, nothing waits, the newest transaction had one caller, and no
+        thread writes.
+        """
+        self.check_thread()
+        if mine.bulk or self._singles or self._bulk or self._shared > 1:
+            return False
         try:
             if not self._writing.acquire(blocking=False):
                 return False
@@ -275,10 +300,10 @@ class WriteQueue:
         self.check_thread()
         with self._lists:
             if self._closed:
-                raise LedgerError(self._ledger, "this accountant is closed", hint="Open a new one.")
+                raise LedgerError(self._name, "this accountant is closed", hint="Open a new one.")
             if self._waiting >= MOST_WAITING and self._recount() >= MOST_WAITING:
                 raise LedgerError(
-                    self._ledger,
+                    self._name,
                     f"it is busy: {self._waiting} charges wait. Nothing was charged.",
                     hint="Try again later.",
                 )
@@ -308,6 +333,8 @@ class WriteQueue:
             return
         with self._lists:
             for submission in reversed(again):
+                if submission.is_inline:
+                    submission.expect_thread()  # it has run its own items so far
                 if not submission.withdrawn:
                     self._waiting += len(submission.left)
                     submission.counted = True
@@ -389,29 +416,27 @@ class WriteQueue:
         """Run submissions in one transaction; return to the queue what other processes hold."""
         if not taken:
             return
-        found: list[tuple[Submission, Sequence[int], list[Any]]] = []
-        begun: list[int] = []
-
-        def work(transactions: Mapping[int, Transaction]) -> None:
-            found.clear()  # the store may repeat the transaction
-            begun[:] = transactions
-            try:
-                if taken[0].bulk:
-                    self._run_bulk(taken[0], transactions, found)
-                else:
-                    for engine, some in groupby(taken, attrgetter("engine")):
-                        _run_group(engine, list(some), transactions, found)
-            except Exception as error:
-                if len(taken) > 1:
-                    raise _ItemFailedError from error
-                raise
-
+        begun: Sequence[int] = ()
         most = (1 if self._gives_way() else MOST_BULK) if taken[0].bulk else None
         items = [each.items[place] for each in taken for place in each.left[:most]]
         partitions = list(dict.fromkeys([item.partition for item in items]))
+        ledger = self._ledger()
+        assert ledger is not None  # a caller waits for the result
         self._transacting = True
         try:
-            self._transact(work, partitions, items)
+            for attempt in ledger.attempts(partitions, items):
+                with attempt as rows:
+                    begun = list(rows)
+                    transactions = ledger.begin(rows)
+                    try:
+                        found = self._run_items(taken, transactions)
+                        for transaction in transactions.values():
+                            transaction.finish()
+                    except LdpBudgetError:
+                        raise
+                    except UNREADABLE as error:
+                        raise unreadable(self._name, error, NOTHING_CHARGED) from error
+            ledger.committed(transactions)
         except BaseException as error:
             # Items of partitions that other processes hold were not tried: they are not affected.
             tried = [each for each in taken if not begun or not each.partitions().isdisjoint(begun)]
@@ -427,16 +452,29 @@ class WriteQueue:
             self._transacting = False
         self._settle(found)
 
+    def _run_items(
+        self, taken: list[Submission], transactions: Mapping[int, Transaction]
+    ) -> list[tuple[Submission, Sequence[int], list[Any]]]:
+        """Run the items of submissions; return the places of those that were run, and their outcomes."""
+        try:
+            if taken[0].bulk:
+                return [self._run_bulk(taken[0], transactions)]
+            found: list[tuple[Submission, Sequence[int], list[Any]]] = []
+            for engine, some in groupby(taken, attrgetter("engine")):
+                found += _run_group(engine, list(some), transactions)
+        except Exception as error:
+            if len(taken) > 1:
+                raise _ItemFailedError from error
+            raise
+        return found
+
     def _gives_way(self) -> bool:
         """True if single items wait, or if the transaction of the main queue may wait for what bulk items hold."""
         return bool(self._main._singles) or (self._main is not self and self._main._transacting)
 
     def _run_bulk(
-        self,
-        submission: Submission,
-        transactions: Mapping[int, Transaction],
-        found: list[tuple[Submission, Sequence[int], list[Any]]],
-    ) -> None:
+        self, submission: Submission, transactions: Mapping[int, Transaction]
+    ) -> tuple[Submission, Sequence[int], list[Any]]:
         """Run the first items of a bulk submission, until single items wait."""
         places: list[int] = []
         outcomes: list[Any] = []
@@ -447,7 +485,7 @@ class WriteQueue:
                 places.append(place)
                 if self._gives_way():
                     break
-        found.append((submission, places, outcomes))
+        return submission, places, outcomes
 
     def _settle(self, found: list[tuple[Submission, Sequence[int], list[Any]]]) -> None:
         done: list[Submission] = []
@@ -526,12 +564,9 @@ def _serve(reference: weakref.ref[WriteQueue], wake: threading.Lock) -> None:
 
 
 def _run_group(
-    engine: Engine,
-    group: list[Submission],
-    transactions: Mapping[int, Transaction],
-    found: list[tuple[Submission, Sequence[int], list[Any]]],
-) -> None:
-    """Run the items of submissions with one engine that belong to these partitions; add their outcomes."""
+    engine: Engine, group: list[Submission], transactions: Mapping[int, Transaction]
+) -> list[tuple[Submission, Sequence[int], list[Any]]]:
+    """Run the items of submissions with one engine that belong to these partitions; return their outcomes."""
     here: list[tuple[Submission, Sequence[int]]] = []
     for each in group:
         places = each.left
@@ -539,10 +574,8 @@ def _run_group(
             places = [place for place in places if each.items[place].partition in transactions]
         here.append((each, places))
     outcomes = engine(transactions, [each.items[place] for each, places in here for place in places])
-    first = 0
-    for each, places in here:
-        found.append((each, places, outcomes[first : first + len(places)]))
-        first += len(places)
+    following = iter(outcomes)
+    return [(each, places, list(islice(following, len(places)))) for each, places in here]
 
 
 def prefetch_of(items: Sequence[Item], windows: Sequence[str] | None) -> Prefetch | None:

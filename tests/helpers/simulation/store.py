@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from random import Random
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ldp_budget.errors import LedgerError
 from ldp_budget.ledger import models
 from ldp_budget.ledger.keyfile import Key
-from ldp_budget.ledger.storage import Partitions, Prefetch
+from ldp_budget.ledger.storage import Attempt, Prefetch
 from toy_store import ToyRows
 
 FAULTS = {
@@ -36,7 +36,7 @@ class Crash(BaseException):
 
 
 class DiskFullError(Exception):
-    """A failed call, as the driver of a store reports it. `Connection.run` makes a `LedgerError` of it."""
+    """A failed call, as the driver of a store reports it. `Connection.attempts` makes a `LedgerError` of it."""
 
 
 class Fault(NamedTuple):
@@ -145,10 +145,8 @@ class Connection:
         if self.is_dead:
             raise Crash
 
-    def run(
-        self, work: Callable[[Partitions], Any], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
-    ) -> Any:
-        """Run work on copies of the partitions, and commit them, unless a fault strikes."""
+    def attempts(self, partitions: Sequence[int] = (0,), hint: Prefetch | None = None) -> Iterator[Attempt]:
+        """Yield copies of the partitions, and commit them, unless a fault strikes."""
         self._let_others_run()
         if hint is not None and hint.some:  # slow processes hold some of the others
             partitions = [partitions[0], *(each for each in partitions[1:] if self._random.random() < 0.7)]
@@ -158,26 +156,28 @@ class Connection:
             kind = "" if fault.skip else fault.kind
         self.happened += [kind] if kind else []
         try:
-            result, written = self._work(work, partitions, kind, 0 if fault is None else fault.call)
+            written = yield from self._work(partitions, kind, 0 if fault is None else fault.call)
             if kind == "again":
-                result, written = self._work(work, partitions, "", 0)
+                written = yield from self._work(partitions, "", 0)
             self._commit(written, kind)
-            return result
         except Crash:
             self.die()
             raise
         except DiskFullError as error:
             raise LedgerError(self.name, "the disk is full. Nothing was charged.") from error
 
-    def _work(
-        self, work: Callable[[Any], Any], partitions: Sequence[int], kind: str, call: int
-    ) -> tuple[Any, dict[int, Rows]]:
+    def _work(self, partitions: Sequence[int], kind: str, call: int) -> Generator[Attempt, None, dict[int, Rows]]:
         written = {partition: self.disk.rows[partition].copy() for partition in partitions}
-        if kind not in ("crash", "full"):
-            return work(written), written
+        fails = kind in ("crash", "full")
         error, calls = Crash() if kind == "crash" else DiskFullError(), count(call, -1)
-        work({partition: FailingRows(rows, calls, error) for partition, rows in written.items()})
-        raise error
+        given: Any = {each: FailingRows(rows, calls, error) for each, rows in written.items()} if fails else written
+        attempt = Attempt(given)
+        yield attempt
+        if attempt.error is not None:
+            raise attempt.error
+        if fails:
+            raise error
+        return written
 
     def _commit(self, written: dict[int, Rows], kind: str) -> None:
         unknown = LedgerError(self.name, "the connection was lost during the commit", unknown=True)

@@ -82,7 +82,7 @@ class Process:
         clock = time.time = self.clock  # the default clock of the library, which is checked for jumps
         self.accountant = Accountant(connection, clock=clock)
         ledger = self.accountant._ledger
-        self.queue = ledger._queue = SteppedQueue(ledger.name, ledger._queue._transact)
+        self.queue = ledger._queue = SteppedQueue(ledger.name, ledger)
         ledger.after_commit = lambda: None  # no thread takes checkpoints: that is an operation
         self.through: dict[str | None, Accountant] = {None: self.accountant}
         """The accountant as it is used through each sub-limit, and through none."""

@@ -29,6 +29,7 @@ from ledger_contract import check, coin, spent
 from ledger_inside import store_of
 from postgres_places import Emptied
 from postgres_servers import wait_until
+from queue_callers import EveryPartition, queue_of_transactions
 
 LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_KW", "CALL_FUNCTION_EX"} & dis.opmap.keys()
 """After these the interpreter looks whether a signal has come; of calls, after those of what is not Python code."""
@@ -157,7 +158,7 @@ def test_interrupt_at_any_point_of_the_first_submission_leaves_one_writer_thread
 
     before = writers()
     for interrupt in every_interrupt():
-        queue = WriteQueue("a ledger", lambda work, partitions, items: work({0: _Partition()}))  # type: ignore[dict-item]
+        queue = queue_of_transactions(EveryPartition())
         with suppress(KeyboardInterrupt, RuntimeError), interrupt:  # Python's threads may turn the one into the other
             queue.run(run_each, [Work(lambda _: None, 0, 0)])
         in_another_thread(lambda: queue.run(run_each, [Work(lambda _: None, 0, 0)]), interrupt.number)  # noqa: B023
@@ -167,12 +168,6 @@ def test_interrupt_at_any_point_of_the_first_submission_leaves_one_writer_thread
             lambda: writers() == before, f"the thread still runs after an interrupt at point {interrupt.number}"
         )
     assert interrupt.number > 10
-
-
-class _Partition:
-    """A transaction of which nothing is asked."""
-
-    writes = by = 0
 
 
 @pytest.mark.exhaustive

@@ -47,7 +47,7 @@ CALLS: dict[str, Callable[[Accountant], Any]] = {
     "spend": lambda accountant: accountant.spend("bob", coin("0.1")),
     "spend_many": lambda accountant: accountant.spend_many(["bob"], coin("0.1")),
     "set_policy": lambda accountant: accountant.set_policy("other", ["lifetime=1"]),
-    "store": lambda accountant: store_of(accountant).run(lambda rows: None),
+    "store": lambda accountant: next(store_of(accountant).attempts()),
     "clear_log": lambda accountant: store_of(accountant).clear_log(),
 }
 
@@ -214,15 +214,14 @@ def test_child_whose_parent_dies_in_a_transaction_locks_out_no_other_process(pat
     script = """
         accountant = Accountant(path)
 
-        def work(rows):
-            rows[0]._connection.execute("UPDATE meta SET value = value")
-            if os.fork() == 0:
-                time.sleep(20)
+        for attempt in accountant._ledger._store.attempts():
+            with attempt as rows:
+                rows[0]._connection.execute("UPDATE meta SET value = value")
+                if os.fork() == 0:
+                    time.sleep(20)
+                    os._exit(0)
+                print(flush=True)
                 os._exit(0)
-            print(flush=True)
-            os._exit(0)
-
-        accountant._ledger._store.run(work)
         """
     command = [sys.executable, "-c", PRELUDE + dedent(script), str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ldp_budget.ledger.storage import Prefetch, Rows
+from ldp_budget.ledger.storage import Prefetch
 from ldp_budget_postgres import PostgresStore
 from ldp_budget_postgres.pool import OLDEST
 from ledger_contract import StoreContract
@@ -86,16 +85,18 @@ def test_transaction_with_locked_partitions_takes_the_others() -> None:
     try:
         with ThreadPoolExecutor() as threads:
 
-            def lock_two(partitions: Mapping[int, Rows]) -> tuple[list[int], list[int]]:
-                some, other = (
-                    # One after the other, or each may hold what the other would take.
-                    threads.submit(store.run, sorted, wanted, Prefetch([], None, some=True)).result(10)
-                    for wanted in ([1, 3, 2, 0], [3])
-                )
-                return list(some), list(other)
+            def locked(wanted: list[int], some: bool = True) -> list[int]:
+                for attempt in store.attempts(wanted, Prefetch([], None, some=some)):
+                    with attempt as partitions:
+                        found = sorted(partitions)
+                return found
 
-            assert store.run(lock_two, [0, 2]) == ([1, 3], [3])
-            assert list(store.run(sorted, [3, 0], Prefetch([], None))) == [0, 3]
+            for attempt in store.attempts([0, 2]):
+                with attempt:
+                    # One after the other, or each may hold what the other would take.
+                    found = [threads.submit(locked, wanted).result(10) for wanted in ([1, 3, 2, 0], [3])]
+            assert found == [[1, 3], [3]]
+            assert locked([3, 0], some=False) == [0, 3]
     finally:
         store.close()
 

@@ -35,17 +35,17 @@ def place(request: pytest.FixtureRequest) -> InToys:
 def transactions(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     """The charge requests of each transaction; this store runs each transaction twice."""
     found: list[set[int]] = []
-    run, charge = ToyStore.run, engine.charge
+    attempts, charge = ToyStore.attempts, engine.charge
 
     def begun(self: ToyStore, *arguments: Any, **options: Any) -> Any:
         found.append(set())
-        return run(self, *arguments, **options)
+        return attempts(self, *arguments, **options)
 
     def charged(transactions: Mapping[int, Any], requests: Sequence[ChargeRequest]) -> Any:
         found[-1].update(map(id, requests))
         return charge(transactions, requests)
 
-    monkeypatch.setattr(ToyStore, "run", begun)
+    monkeypatch.setattr(ToyStore, "attempts", begun)
     monkeypatch.setattr(engine, "charge", charged)
     return found
 

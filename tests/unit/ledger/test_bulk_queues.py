@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.write_queue import Work, WriteQueue, result_of, run_bulk, run_each
 from ledger_contract import check, coin, spent
 from postgres_servers import wait_until
-from queue_callers import Caller, Partition, Transactions, together, works
+from queue_callers import Caller, EveryPartition, Transactions, queue_of_transactions, together, works
 
 
 def test_bulk_submission_that_fails_after_some_of_its_items_says_that_others_were_charged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(write_queue, "MOST_BULK", 1)
-    queue = WriteQueue("a ledger", lambda work, partitions, items: work({partitions[0]: Partition()}))
+    queue = queue_of_transactions(EveryPartition())
 
     def fail(_: object) -> None:
         raise LedgerError("a ledger", "it is full. Nothing was charged.")
@@ -40,7 +40,7 @@ def test_bulk_submission_that_fails_after_some_of_its_items_says_that_others_wer
 
 def test_single_items_are_served_between_two_parts_of_a_bulk_run() -> None:
     transactions = Transactions(set())
-    queue = WriteQueue("a ledger", transactions)
+    queue = queue_of_transactions(transactions)
     order: list[str] = []
 
     def log(name: str) -> list[Work]:
@@ -67,22 +67,24 @@ def test_single_items_are_served_between_two_parts_of_a_bulk_run() -> None:
     queue.close()
 
 
-def bulk_queues(transact: write_queue.Transact, count: int = 2) -> tuple[WriteQueue, list[WriteQueue]]:
-    """A main queue, and queues for bulk items that give way to it."""
-    main = WriteQueue("a ledger", transact)
-    return main, [WriteQueue("a ledger", transact, main) for _ in range(count)]
+def bulk_queues(
+    before: Callable[[list[int], Sequence[Any]], None] | None = None, count: int = 2
+) -> tuple[WriteQueue, list[WriteQueue]]:
+    """A main queue, and queues for bulk items that give way to it; `before` is called before each transaction."""
+    transactions = EveryPartition(before)
+    main = queue_of_transactions(transactions)
+    return main, [queue_of_transactions(transactions, main) for _ in range(count)]
 
 
 def test_bulk_queues_write_their_partitions_at_the_same_time() -> None:
     both = threading.Barrier(2)
     written: list[list[int]] = []
 
-    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+    def before(partitions: list[int], items: Sequence[Any]) -> None:
         both.wait(30)  # alone, it would wait for ever
         written.append(partitions)
-        work({partition: Partition() for partition in partitions})
 
-    main, queues = bulk_queues(transact)
+    main, queues = bulk_queues(before)
     assert run_bulk(queues, run_each, works(5, 4, 2, 3)) == ["done 5", "done 4", "done 2", "done 3"]
     assert sorted(written) == [[4, 2], [5, 3]]
     for queue in (*queues, main):
@@ -90,12 +92,11 @@ def test_bulk_queues_write_their_partitions_at_the_same_time() -> None:
 
 
 def test_bulk_queue_that_fails_leaves_the_others_charged_and_says_so() -> None:
-    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+    def before(partitions: list[int], items: Sequence[Any]) -> None:
         if 2 in partitions:
             raise LedgerError("a ledger", "it is full. Nothing was charged.")
-        work({partition: Partition() for partition in partitions})
 
-    _, queues = bulk_queues(transact)
+    _, queues = bulk_queues(before)
     with pytest.raises(LedgerError, match="Other parts of the batch were charged") as raised:
         run_bulk(queues, run_each, works(1, 2, 3))
     assert raised.value.unknown
@@ -109,11 +110,10 @@ def test_bulk_queue_that_fails_leaves_the_others_charged_and_says_so() -> None:
 def test_bulk_queue_ends_its_transaction_early_for_single_items_of_the_main_queue() -> None:
     sizes: list[int] = []
 
-    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+    def before(partitions: list[int], items: Sequence[Any]) -> None:
         sizes.append(len(items))
-        work({partition: Partition() for partition in partitions})
 
-    main, (queue,) = bulk_queues(transact, 1)
+    main, (queue,) = bulk_queues(before, 1)
     assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
     main._singles.append(write_queue.Submission(run_each, works(9), bulk=False))
     assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
@@ -124,12 +124,12 @@ def test_bulk_queue_ends_its_transaction_early_for_single_items_of_the_main_queu
 def test_bulk_queue_with_an_unknown_outcome_makes_the_whole_run_unknown() -> None:
     """One queue charges nothing and says so first; the commit of the other may have succeeded."""
 
-    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+    def before(partitions: list[int], items: Sequence[Any]) -> None:
         if 2 in partitions:
             raise LedgerError("a ledger", "it is full. Nothing was charged.")
         raise LedgerError("a ledger", "the connection was lost", unknown=True)
 
-    _, queues = bulk_queues(transact)
+    _, queues = bulk_queues(before)
     for partitions in ((2, 1), (1, 2)):
         with pytest.raises(LedgerError, match="the connection was lost") as raised:
             run_bulk(queues, run_each, works(*partitions))
@@ -144,13 +144,12 @@ def test_bulk_run_that_a_full_queue_refuses_in_part_does_not_say_that_nothing_wa
     monkeypatch.setattr(write_queue, "MOST_WAITING", 1)
     inside, go = threading.Event(), threading.Event()
 
-    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+    def before(partitions: list[int], items: Sequence[Any]) -> None:
         if 1 in partitions:
             inside.set()
             assert go.wait(30)
-        work({partition: Partition() for partition in partitions})
 
-    _, queues = bulk_queues(transact)
+    _, queues = bulk_queues(before)
     busy = [Caller(lambda: run_bulk(queues, run_each, works(1)))]
     assert inside.wait(30)
     busy.append(Caller(lambda: run_bulk(queues, run_each, works(3))))
@@ -169,7 +168,7 @@ def test_bulk_run_that_a_full_queue_refuses_in_part_does_not_say_that_nothing_wa
 
 def test_bulk_run_inside_a_transaction_of_the_main_queue_is_refused_at_once() -> None:
     """Such a run would wait for the partitions that its own thread holds."""
-    main, queues = bulk_queues(lambda work, partitions, items: work({each: Partition() for each in partitions}))
+    main, queues = bulk_queues()
 
     def nested(_: object) -> None:
         run_bulk(queues, run_each, works(1, 2))
@@ -185,15 +184,14 @@ def test_bulk_queue_ends_its_transaction_early_while_the_main_queue_is_in_one() 
     sizes: list[int] = []
     inside, go = threading.Event(), threading.Event()
 
-    def transact(work: Any, partitions: list[int], items: Sequence[Any]) -> None:
+    def before(partitions: list[int], items: Sequence[Any]) -> None:
         if 9 in partitions:
             inside.set()
             assert go.wait(30)
         else:
             sizes.append(len(items))
-        work({partition: Partition() for partition in partitions})
 
-    main, (queue,) = bulk_queues(transact, 1)
+    main, (queue,) = bulk_queues(before, 1)
     single = Caller(lambda: main.run(run_each, works(9)))
     assert inside.wait(30)
     assert run_bulk([queue], run_each, works(0, 1, 2)) == ["done 0", "done 1", "done 2"]
@@ -207,7 +205,7 @@ def test_bulk_queue_ends_its_transaction_early_while_the_main_queue_is_in_one() 
 
 
 def test_bulk_run_in_a_closed_queue_is_refused() -> None:
-    _, queues = bulk_queues(lambda work, partitions, items: work({each: Partition() for each in partitions}))
+    _, queues = bulk_queues()
     queues[1].close()
     with pytest.raises(LedgerError, match="this accountant is closed"):
         run_bulk(queues, run_each, works(1, 2, 3))
@@ -216,7 +214,7 @@ def test_bulk_run_in_a_closed_queue_is_refused() -> None:
 
 def test_stream_of_single_items_does_not_keep_a_bulk_run_waiting() -> None:
     transactions = Transactions(set())
-    queue = WriteQueue("a ledger", transactions)
+    queue = queue_of_transactions(transactions)
     over, singles = threading.Event(), [0]
 
     def single(_: object) -> None:

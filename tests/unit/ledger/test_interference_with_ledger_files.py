@@ -15,7 +15,7 @@ import pytest
 
 from ldp_budget import Accountant, LedgerError
 from ledger_contract import check, coin, spent
-from ledger_inside import store_of
+from ledger_inside import store_of, transact
 
 
 def tenths(accountant: Accountant, user: str) -> Decimal:
@@ -87,7 +87,7 @@ def test_spend_after_files_were_replaced_is_refused(path: Path, name: str, momen
             happen(path)
 
         with pytest.raises(LedgerError, match=f"({said}).*may be lost. Repeat the request with the same key"):
-            store_of(accountant).run(work)
+            transact(accountant, work)
     for _ in range(2):
         with pytest.raises(LedgerError, match=said):
             accountant.spend("alice", coin("0.1"), key="k")

@@ -99,7 +99,7 @@ def test_spend_that_waits_for_a_rotation_is_refused(
     with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
         one.set_policy("default", ["lifetime=2"])
         assert one.spend("alice", coin(1))
-        at_first(monkeypatch, Ledger, "transact", lambda: exchange(other))
+        at_first(monkeypatch, Ledger, "attempts", lambda: exchange(other))
         with pytest.raises(LedgerKeyMissing):
             one.spend("alice", coin(1))
         assert other.stats()["users"] == 1

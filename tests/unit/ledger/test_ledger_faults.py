@@ -35,7 +35,7 @@ from ldp_budget.ledger.sqlite import file_guard
 from ldp_budget.ledger.verification import check_integrity
 from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, check, coin, made, promising, send, spent, write_record
-from ledger_inside import ledger_of, replace_writer, store_of, tables, writer_of
+from ledger_inside import ledger_of, replace_writer, store_of, tables, transact, writer_of
 
 
 def io_error() -> sqlite3.OperationalError:
@@ -508,7 +508,7 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
             found = check_integrity(OneMoment(rows, store_of(accountant).key)).problems  # type: ignore[arg-type]
             raise Undo
 
-        store_of(accountant).run(change)
+        transact(accountant, change)
     except Undo:
         return found
     except LedgerError as refused:

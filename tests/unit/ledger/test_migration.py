@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ldp_budget.accounting.connect import Moved
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMoved, ReservationConflict
 from ldp_budget.ledger import migration_copy, window_backfill, write_queue
 from ldp_budget.ledger.ledger import Ledger
+from ldp_budget.ledger.storage import Attempt
 from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, check, coin, in_threads, promising
 from ledger_model import MECHANISMS, TENTH, LedgerMachine
@@ -135,14 +136,14 @@ def test_move_killed_before_or_after_any_commit_leaves_at_most_one_open(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, thorough: bool, way_on: str
 ) -> None:
     monkeypatch.setattr(migration_copy, "_STEPS_TOGETHER", 4)
-    transact = Ledger.transact
+    attempts = Ledger.attempts
     receipt, left = small(tmp_path / "first.db", clock), [0]
 
-    def mortal(ledger: Ledger, *arguments: Any, **options: Any) -> None:
+    def mortal(ledger: Ledger, *arguments: Any) -> Iterator[Attempt]:
         left[0] -= 1
         if left[0] == 0:
             raise Killed
-        transact(ledger, *arguments, **options)
+        yield from attempts(ledger, *arguments)
         left[0] -= 1
         if left[0] == 0:
             raise Killed
@@ -151,11 +152,11 @@ def test_move_killed_before_or_after_any_commit_leaves_at_most_one_open(
         here, there = tmp_path / f"{moment}.db", keyed_toys(3, tmp_path / "first.db")
         for ending in ("", ".key"):
             shutil.copy(f"{tmp_path / 'first.db'}{ending}", f"{here}{ending}")
-        monkeypatch.setattr(Ledger, "transact", mortal)
+        monkeypatch.setattr(Ledger, "attempts", mortal)
         left[0] = moment
         with Accountant(here, create=False, clock=clock) as accountant, suppress(Killed):
             accountant.ledger.move_to(there)
-        monkeypatch.setattr(Ledger, "transact", transact)
+        monkeypatch.setattr(Ledger, "attempts", attempts)
         finished = left[0] > 0
         assert [charges(here, clock), charges(there, clock)].count(True) <= 1
         second = keyed_toys(2, tmp_path / "first.db")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import permutations
 from pathlib import Path
@@ -15,6 +16,7 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger import migration_cutover
 from ldp_budget.ledger.ledger import Ledger
+from ldp_budget.ledger.storage import Attempt
 from ledger_contract import check, coin
 from ledger_inside import ledger_of
 from migration_story import small
@@ -81,14 +83,14 @@ class Mortal:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, target: ToyStore, dies: int, copies: int) -> None:
         self.left, self.until_copy, self.target = dies, copies, target
         self.twin: ToyStore | None = None
-        transact = Ledger.transact
+        attempts = Ledger.attempts
 
-        def mortal(ledger: Ledger, *given: Any, **options: Any) -> None:
+        def mortal(ledger: Ledger, *given: Any) -> Iterator[Attempt]:
             self._step()
-            transact(ledger, *given, **options)
+            yield from attempts(ledger, *given)
             self._step()
 
-        monkeypatch.setattr(Ledger, "transact", mortal)
+        monkeypatch.setattr(Ledger, "attempts", mortal)
 
     def _step(self) -> None:
         self.until_copy -= 1

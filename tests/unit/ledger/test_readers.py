@@ -13,7 +13,7 @@ from ldp_budget.ledger import chain_verification, snapshot
 from ldp_budget.ledger.sqlite.file_guard import _Guard
 from ldp_budget.ledger.sqlite.statements import SqliteRows
 from ledger_contract import check, coin
-from ledger_inside import store_of, tables
+from ledger_inside import store_of, tables, transact
 from ledger_places import InFile, InMemory, Place
 
 pytestmark = pytest.mark.policy("lifetime=9")
@@ -83,7 +83,7 @@ def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
 
             in_another_thread(all_of_it)
 
-        store_of(accountant).run(look)
+        transact(accountant, look)
 
 
 def test_reader_connections_are_reused(tmp_path: Path) -> None:

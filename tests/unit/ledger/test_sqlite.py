@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from fixed_clock import Clock
-from ldp_budget import Accountant
+from ldp_budget import Accountant, LedgerError
 from ledger_contract import StoreContract, check, coin, in_threads, spent
-from ledger_inside import tables, writer_of
+from ledger_inside import store_of, tables, writer_of
 from ledger_places import InFile, InMemory
 
 Now = Callable[[], datetime | float]
@@ -113,3 +113,24 @@ def test_spend_statements_use_indexes(tmp_path: Path, clock: Clock) -> None:
             scanned = {row[3].split()[1] for row in plan if row[3].startswith("SCAN")} & tables
             # The periods kept are four at most, and the newest entry is the journal's last row.
             assert scanned <= {"periods"} or (scanned == {"journal"} and "LIMIT 1" in text), (text, scanned)
+
+
+def test_attempt_whose_begin_fails_begins_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a locked database is waited for; any other error of BEGIN is the caller's at once."""
+    begun: list[str] = []
+
+    class Broken:
+        in_transaction = False
+
+        def execute(self, sql: str) -> None:
+            begun.append(sql)
+            raise sqlite3.OperationalError("disk I/O error")
+
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        with monkeypatch.context() as patch:
+            patch.setattr(store_of(accountant), "_writer", Broken())
+            with pytest.raises(LedgerError, match="disk I/O error"):
+                accountant.spend("alice", coin("0.5"))
+        assert begun == ["BEGIN IMMEDIATE"]
+        assert accountant.spend("alice", coin("0.5"))

@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -21,11 +21,12 @@ import pytest
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.ledger import write_queue
+from ldp_budget.ledger.storage import Attempt
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
 from ledger_contract import check, coin, in_threads, spent
 from ledger_inside import BusyWriter, ledger_of, queue_of, waiting_in, writer_of
 from postgres_servers import wait_until
-from queue_callers import Call, Caller, Partition, Transactions, spends, together, works
+from queue_callers import Call, Caller, EveryPartition, Transactions, queue_of_transactions, spends, together, works
 
 if TYPE_CHECKING:
     from ldp_budget.ledger import Transaction
@@ -160,7 +161,7 @@ def test_exception_of_any_kind_reaches_its_caller_and_the_queue_continues(
 
 def submit(transactions: Transactions, submissions: Sequence[Sequence[Work]]) -> list[Any]:
     """Return the results or errors of submissions that wait together during the first transaction."""
-    queue = WriteQueue("a ledger", transactions)
+    queue = queue_of_transactions(transactions)
     callers = [Caller(lambda: queue.run(run_each, [Work(lambda _: None, 0, 0)]))]
     assert transactions.inside.wait(30)
     for some in submissions:
@@ -229,8 +230,9 @@ def test_store_that_repeats_a_transaction_gives_each_item_one_outcome() -> None:
     runs: list[int] = []
 
     class Repeating(Transactions):
-        def __call__(self, work: Callable[[Any], None], partitions: list[int], items: Sequence[object]) -> None:
-            super().__call__(lambda rows: (work(rows), work(rows), None)[-1], partitions, items)
+        def _attempt(self, partitions: list[int]) -> Iterator[Attempt]:
+            yield from super()._attempt(partitions)
+            yield from super()._attempt(partitions)
 
     each = [[Work(lambda _: runs.append(1) or len(runs), 1, 0)] for _ in range(3)]
     assert submit(Repeating(set()), each) == [[4], [5], [6]], "those of the second time"
@@ -310,7 +312,7 @@ def test_signal_handler_that_spends_during_the_first_submission_does_not_wait_fo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first submission starts the writer thread; the handler waited for a lock that its own thread held."""
-    queue = WriteQueue("a ledger", lambda work, partitions, items: work({partitions[0]: Partition()}))
+    queue = queue_of_transactions(EveryPartition())
     start, results = threading.Thread.start, []
 
     def start_during_signal(thread: threading.Thread) -> None:
@@ -427,7 +429,7 @@ def test_submission_during_a_close_is_run_or_refused() -> None:
     """The writer thread ended between the check that the queue is open and the submission, which waited for ever."""
     transactions = Transactions(set())
     transactions.go.set()
-    queue = WriteQueue("a ledger", transactions)
+    queue = queue_of_transactions(transactions)
     closers: list[Caller] = []
 
     class Closing(deque[Any]):
@@ -496,7 +498,7 @@ def test_full_queue_refuses_more_and_loses_nothing(accountant: Accountant, monke
 @pytest.mark.slow
 def test_number_of_waiting_items_is_exact_after_many_threads() -> None:
     """If threads lost each other's changes to it, the queue would refuse everything in the end."""
-    queue = WriteQueue("a ledger", lambda work, partitions, items: work({1: Partition()}))
+    queue = queue_of_transactions(EveryPartition())
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -525,7 +527,7 @@ def test_dropped_accountant_ends_its_writer_thread(tmp_path: Path) -> None:
 
 
 def new_queue() -> WriteQueue:
-    return WriteQueue("a ledger", lambda work, partitions, items: work({partitions[0]: Partition()}))
+    return queue_of_transactions(EveryPartition())
 
 
 @pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), KeyboardInterrupt(), MemoryError()])

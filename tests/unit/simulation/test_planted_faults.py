@@ -94,14 +94,14 @@ def window_is_refilled_at_restart(patch: Patch) -> None:
 
 
 def commit_is_acknowledged_before_it_is_durable(patch: Patch) -> None:
-    def transact(original: Any, *given: Any) -> None:
+    def attempts(original: Any, *given: Any) -> Any:
         try:
-            original(*given)
+            yield from original(*given)
         except LedgerError as error:
             if not error.unknown:
                 raise
 
-    wrap(patch, ledgers._Transactor, "__call__", transact)
+    wrap(patch, ledgers.Ledger, "attempts", attempts)
 
 
 def unknown_commit_is_charged_again(patch: Patch) -> None:
@@ -112,14 +112,14 @@ def unknown_commit_is_charged_again(patch: Patch) -> None:
 
 
 def unknown_commit_is_reported_as_failed(patch: Patch) -> None:
-    def transact(original: Any, *given: Any) -> None:
+    def attempts(original: Any, *given: Any) -> Any:
         try:
-            original(*given)
+            yield from original(*given)
         except LedgerError as error:
             error.unknown = False
             raise
 
-    wrap(patch, ledgers._Transactor, "__call__", transact)
+    wrap(patch, ledgers.Ledger, "attempts", attempts)
 
 
 def void_returns_the_charge_twice(patch: Patch) -> None:

@@ -14,11 +14,12 @@ import weakref
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ..._files import sync_file
 from ...errors import LedgerError
 from .. import keyfile
+from ..storage import Attempt
 from . import connection as connections
 from . import file_guard, fork_gate
 from .connection import MEMORY, STEP_SECONDS
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..models import PartitionHead
-    from ..storage import Partitions, Prefetch, Snapshot
+    from ..storage import Prefetch, Snapshot
     from .fork_gate import GatedConnection
-
-T = TypeVar("T")
 
 _IDLE_READERS = 4
 # Longest time that an erasure tries to empty the WAL while readers need it, and its pause for other writers.
@@ -155,41 +154,52 @@ class SqliteStore:
 
     # -- transactions -------------------------------------------------------------------------------------
 
-    def run(
-        self, work: Callable[[Partitions], T], partitions: Sequence[int] = (0,), hint: Prefetch | None = None
-    ) -> T:
-        """Run `work` in one atomic transaction that holds the ledger's writer lock from its start."""
+    def attempts(self, partitions: Sequence[int] = (0,), hint: Prefetch | None = None) -> Iterator[Attempt]:
+        """Yield a transaction that holds the ledger's writer lock; another one if it made room on a full disk."""
         fork_gate.give_way()
         with self._lock:
             self._check_free()
-            return self._in_turn(lambda: self._run(work))
+            place = self._open_place()
+            try:
+                if place is not None:
+                    place.take_turn()
+                try:
+                    yield from self._transact(place)
+                except LedgerError as error:
+                    if not connections.is_full(error.__cause__) or not self._make_room():
+                        raise
+                else:
+                    return
+                yield from self._transact(place)
+            finally:
+                # An interrupt (Ctrl-C) may happen here too.
+                try:
+                    if place is not None:
+                        place.turn.release()
+                finally:
+                    if place is not None:
+                        place.turn.release()
 
     def _check_free(self) -> None:
         if self._writer is not None and self._writer.in_transaction:
             raise LedgerError(self.name, "this thread is already writing to it", hint="Finish that first.")
 
-    def _in_turn(self, act: Callable[[], T]) -> T:
-        """Run `act` while holding the writer lock, which one thread of all processes has at a time."""
+    @contextmanager
+    def _turn(self) -> Iterator[DatabaseFile | None]:
+        """Hold the writer lock, which one thread of all processes has at a time; yield the file, None in memory."""
         place = self._open_place()
-        if place is None:
-            return act()
         try:
-            place.take_turn()
-            return act()
+            if place is not None:
+                place.take_turn()
+            yield place
         finally:
             # An interrupt (Ctrl-C) may happen here too.
             try:
-                place.turn.release()
+                if place is not None:
+                    place.turn.release()
             finally:
-                place.turn.release()
-
-    def _run(self, work: Callable[[Partitions], T]) -> T:
-        try:
-            return self._transact(work)
-        except LedgerError as error:
-            if not connections.is_full(error.__cause__) or not self._make_room():
-                raise
-        return self._transact(work)
+                if place is not None:
+                    place.turn.release()
 
     def _make_room(self) -> bool:
         """Empty the WAL to free space on a full disk; return True if it was emptied."""
@@ -198,8 +208,8 @@ class SqliteStore:
         except sqlite3.Error:
             return False
 
-    def _transact(self, work: Callable[[Partitions], T]) -> T:
-        connection, place, committing = self._current(), self._place, False
+    def _transact(self, place: DatabaseFile | None) -> Iterator[Attempt]:
+        connection, committing = self._current(), False
         try:
             if place is not None:
                 place.check_before(connection)
@@ -211,7 +221,10 @@ class SqliteStore:
             known, self._known_end = self._known_end, (0, None)
             synced, self._synced = self._synced, 0
             rows = SqliteRows(connection, known[1] if known[0] == version else None)
-            result = work({0: rows})
+            attempt = Attempt({0: rows})
+            yield attempt
+            if attempt.error is not None:
+                raise attempt.error
             committing = True
             connection.execute("COMMIT")
             # A commit that writes makes the whole WAL durable. One that writes nothing returns what other processes
@@ -225,7 +238,6 @@ class SqliteStore:
             if rows.known_end is not None:
                 place.acknowledge(rows.known_end[0].entries, rows.known_end[0].chain_hash)
             self._look_after(place, connection)
-        return result
 
     def _sync_log(self) -> None:
         """Make durable what other processes have committed. Raises `LedgerError`."""
@@ -346,14 +358,12 @@ class SqliteStore:
             return
         with self._lock:
             self._check_free()
-            self._in_turn(lambda: self._change_key(change))
-
-    def _change_key(self, change: Callable[[keyfile.Key], bytes]) -> None:
-        found = keyfile.read_key(Path(self.name))
-        self._check_key(found)
-        content = change(found)
-        keyfile.replace(keyfile.key_path(Path(self.name)), self.name, content)
-        self.key.learn(keyfile.Key(content))
+            with self._turn():
+                found = keyfile.read_key(Path(self.name))
+                self._check_key(found)
+                content = change(found)
+                keyfile.replace(keyfile.key_path(Path(self.name)), self.name, content)
+                self.key.learn(keyfile.Key(content))
 
     def clear_log(self) -> bool:
         """Checkpoint and truncate the WAL; return False if readers prevented that."""
@@ -361,15 +371,16 @@ class SqliteStore:
         while True:
             with self._lock:
                 self._check_free()
-                if self._in_turn(self._empty_log):
-                    return True
+                with self._turn() as place:
+                    if place is None or self._empty_log(place):
+                        return True
             if time.monotonic() > deadline:
                 return False
             time.sleep(_EMPTYING_PAUSE_SECONDS)  # others write meanwhile
 
-    def _empty_log(self) -> bool:
+    def _empty_log(self, place: DatabaseFile) -> bool:
         try:
-            return self._place is None or self._place.empty_log(self._current())
+            return place.empty_log(self._current())
         except sqlite3.Error:
             return False
 
