@@ -90,8 +90,8 @@ PARTS: tuple[tuple[str, str, Names], ...] = (
     ),
     (
         "Estimators for a plugin",
-        "What the server part of a mechanism uses, with [CountAggregate](count-aggregate.md) and "
-        "[SumAggregate](sum-aggregate.md).",
+        "What the server part of a mechanism uses, with [CountAggregate](reports.md#countaggregate) and "
+        "[SumAggregate](reports.md#sumaggregate).",
         (
             (estimates, ("SupportLaw", "StudentLaw", "BoundedMeanEstimate", "NoiseMeanEstimate", "BitMeanEstimate")),
             (interpreter, ("pack_rows", "bit_of", "column_sums")),
@@ -99,7 +99,7 @@ PARTS: tuple[tuple[str, str, Names], ...] = (
         ),
     ),
 )
-"""The pages for authors of plugins: title, first paragraph, and names."""
+"""The sections of the page for authors of plugins: title, first paragraph, and names."""
 
 TEXTS = {
     "hookimpl": "Mark a function of a plugin's module as the implementation of a hook, such as `register_mechanisms`.",

@@ -1,4 +1,4 @@
-"""Pages of the Python reference: one for each class, and one for each group of functions. Sphinx fills them in."""
+"""Pages of the Python reference: one for each group of classes or functions. Sphinx fills them in."""
 
 from __future__ import annotations
 
@@ -23,20 +23,42 @@ FUNCTIONS = (
 )
 """The sections of the page of functions."""
 
-FIRST = ("Accountant", "Limit", "Plan", "Policy", "Receipt", "Balance", "Mechanism", "Collection")
-"""The classes that a reader meets first."""
+CLASSES = {
+    "ledger": (
+        "Ledgers and access",
+        "Open a ledger or a service, operate it, and manage who may call it.",
+        "Accountant BudgetClient Client LedgerOperations Integrity Overview Principal ApiKeys ApiKey Record",
+    ),
+    "charges": (
+        "Policies, charges and balances",
+        "What a policy holds, and what a charge and a question about a budget return.",
+        "Limit Plan Policy Receipt LimitState Amounts Balance Remaining BudgetPoint Binding Spend SpendResult BulkResult "
+        "Bound",
+    ),
+    "mechanisms": (
+        "Mechanisms and checks",
+        "A mechanism, what it says of two inputs, and the results of its checks.",
+        "Mechanism FrequencyMechanism NumericMechanism Comparison Case Factor Verification Audit",
+    ),
+    "reports": (
+        "Collections, reports and estimates",
+        "The set-up that clients and server share, files of reports, and what is estimated from them.",
+        "Collection CountEstimate MeanEstimate ConsistentEstimate CountAggregate SumAggregate Partial ReportWriter "
+        "PartitionWriter Partition Released",
+    ),
+}
+"""The pages of classes: title, first sentence, and the classes in the order in which a reader meets them."""
 
 
 def pages() -> Iterator[tuple[str, Iterator[str]]]:
     """The path of each page and its lines."""
     yield "python.md", overview()
-    for path, _ in classes():
-        yield f"python/{page_of(path)}.md", class_page(path)
+    for page in CLASSES:
+        yield f"python/{page}.md", classes_page(page)
     yield "python/functions.md", functions_page()
     yield "python/errors.md", errors_page()
     yield "python/guarantees.md", guarantees_page()
-    for title, text, names in PARTS:
-        yield f"python/{part_page(title)}.md", part(title, text, names)
+    yield "python/plugins.md", plugins_page()
 
 
 def everything() -> dict[str, Any]:
@@ -47,12 +69,15 @@ def everything() -> dict[str, Any]:
 
 def classes() -> list[tuple[str, Any]]:
     """Every public class but errors, in the order of the overview."""
-    found = [
-        (path, value)
+    found = {
+        short(path): (path, value)
         for path, value in everything().items()
         if inspect.isclass(value) and not issubclass(value, Exception)
-    ]
-    return sorted(found, key=lambda item: FIRST.index(short(item[0])) if short(item[0]) in FIRST else len(FIRST))
+    }
+    ordered = [found.pop(name) for _, _, names in CLASSES.values() for name in names.split()]
+    if found:
+        raise ValueError(f"add each public class to CLASSES: {', '.join(found)} has no page")
+    return ordered
 
 
 @cache
@@ -70,17 +95,9 @@ def short(path: str) -> str:
 
 
 def page_of(path: str) -> str:
-    """`CountEstimate` has the page `count-estimate`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", short(path)).lower()
-
-
-def part_page(title: str) -> str:
-    return {
-        "Parts of a plugin": "plugin-parts",
-        "Exact amounts for a plugin": "plugin-amounts",
-        "Random draws for a plugin": "plugin-draws",
-        "Estimators for a plugin": "plugin-estimators",
-    }[title]
+    """The page and heading of a class: `CountEstimate` is at `reports.md#countestimate`."""
+    page = next(page for page, (_, _, names) in CLASSES.items() if short(path) in names.split())
+    return f"{page}.md#{anchor(short(path))}"
 
 
 # -- the overview --------------------------------------------------------------------------------------------------
@@ -90,7 +107,7 @@ def overview() -> Iterator[str]:
     yield from (
         "# Python",
         "",
-        "Every public name, with a page for each class. From `ldp_budget` you import the accountant, mechanisms and "
+        "Every public name. From `ldp_budget` you import the accountant, mechanisms and "
         "errors; names with a longer path are what calls take and return.",
         "",
         "Give privacy amounts (ε, δ and the like) as text, which is read as an exact decimal, or as a number. A float "
@@ -118,7 +135,7 @@ def overview() -> Iterator[str]:
         "| --- | --- |",
     )
     for path, value in classes():
-        yield f"| [`{path}`](python/{page_of(path)}.md) | {summary(value)} |"
+        yield f"| [`{path}`](python/{page_of(path)}) | {summary(value)} |"
     yield from ("", "## Functions", "", "| function | subject |", "| --- | --- |")
     for title, names in function_sections():
         for name in names:
@@ -131,8 +148,8 @@ def overview() -> Iterator[str]:
     yield from ("", "## For authors of plugins", "", "| page | names |", "| --- | --- |")
     for title, _, names in PARTS:
         listed = ", ".join(f"`{name}`" for _, group in names for name in group)
-        yield f"| [{title}](python/{part_page(title)}.md) | {listed} |"
-    yield from toctree("python/functions", "python/errors", "python/guarantees", "python/*")
+        yield f"| [{title}](python/plugins.md#{anchor(title)}) | {listed} |"
+    yield from toctree("python/*")
 
 
 def toctree(*pages: str) -> Iterator[str]:
@@ -153,8 +170,12 @@ def anchor(heading: str) -> str:
 # -- the pages -----------------------------------------------------------------------------------------------------
 
 
-def class_page(path: str) -> Iterator[str]:
-    yield from (f"# {short(path)}", "", *directive(path, "autoclass", members=short(path) not in NO_MEMBERS))
+def classes_page(page: str) -> Iterator[str]:
+    title, text, names = CLASSES[page]
+    yield from (f"# {title}", "", text, "")
+    paths = {short(path): path for path, _ in classes()}
+    for name in names.split():
+        yield from (f"## {name}", "", *directive(paths[name], "autoclass", members=name not in NO_MEMBERS))
 
 
 def function_sections() -> list[tuple[str, list[str]]]:
@@ -200,10 +221,17 @@ def guarantees_page() -> Iterator[str]:
         yield from directive(f"{cls.__module__}.{cls.__name__}", "autoclass", members=False)
 
 
-def part(title: str, text: str, names: Names) -> Iterator[str]:
-    yield from (f"# {title}", "", text, "")
-    for path, value in _listed(names).items():
-        yield from entry(path, value)
+def plugins_page() -> Iterator[str]:
+    yield from (
+        "# Names for authors of plugins",
+        "",
+        "What a plugin may import from ldp-budget, in addition to the mechanism classes.",
+        "",
+    )
+    for title, text, names in PARTS:
+        yield from (f"## {title}", "", text, "")
+        for path, value in _listed(names).items():
+            yield from entry(path, value)
 
 
 def entry(path: str, value: Any) -> Iterator[str]:
