@@ -22,9 +22,11 @@ from .output import (
     CSV,
     JSON,
     TSV,
+    cell,
     central_loss,
     confirm,
     json_option,
+    print_cells,
     print_json,
     print_rows,
     rows_options,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 _PLACE = ("user", "partition", "account")
+_MOST_SHARED = 10_000
 
 
 def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: str, form: str | None) -> None:
@@ -63,7 +66,7 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
         table = [[cells.get(column, "") for column in columns] for cells in map(flat.short, every)]
         print_table([column.replace("_", " ") for column in columns], table)
     else:
-        print_rows(map(flat.row, every), form, [*place, "policy", "erased", *flat.columns])
+        print_cells((flat.cells(balance, place) for balance in every), form, [*place, "policy", "erased", *flat.columns])
 
 
 def _json_row(balance: Balance) -> Row:
@@ -83,6 +86,7 @@ class _Flat:
             *(["quotas"] if policy.plan is not None else []),
             *(["worst_epsilon_per_year"] if policy.unbounded else []),
         ]
+        self._shared: dict[tuple[bool, int], tuple[tuple[LimitState, ...], Policy, list[str]]] = {}
         self.columns: list[str] = []
         self.amounts: list[str] = []
         """The columns of the text output: the ε spent, what is left in the unit of the rule, and the plan's reports."""
@@ -111,6 +115,23 @@ class _Flat:
                     cells[f"{label}_{name}_{what}"] = "unbounded" if amount is None else amount
             cells[f"{label}_resets_at"] = limit["resets_at"]
         return cells | {name: row[name] for name in self._more if name in row}
+
+    def cells(self, balance: Balance, place: Sequence[str]) -> list[str]:
+        """Return the cells of a user's row: those of `place`, then those of `row`.
+
+        Accounts with equal sums share one tuple of limits, and so the cells after their place.
+        """
+        named = {"user": balance.user} if not balance.place else balance.place
+        first = [cell(named.get(name)) for name in place]
+        key = balance.erased, id(balance.limits)
+        limits, policy, rest = self._shared.get(key, (None, None, []))
+        if limits is not balance.limits or policy is not balance.policy or balance.quotas:
+            row = self.row(balance)
+            rest = [cell(row.get(name)) for name in ("policy", "erased", *self.columns)]
+            if len(self._shared) >= _MOST_SHARED:
+                self._shared.clear()
+            self._shared[key] = balance.limits, balance.policy, rest
+        return first + rest
 
     def short(self, balance: Balance) -> Row:
         """Return the row for the text output; the first amount of an erased user is `erased`."""

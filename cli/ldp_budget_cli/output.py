@@ -8,7 +8,7 @@ import json
 import math
 import sys
 from contextlib import ExitStack, contextmanager
-from itertools import chain, count
+from itertools import chain, count, islice
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -125,20 +125,38 @@ def write_rows(
             rows = list(rows)
             columns = list(dict.fromkeys(chain.from_iterable(rows)))
         if columns:
-            write(_cells(columns, form))
+            write(_cells([columns], form))
         for row in rows:
-            write(_cells([cell(row.get(column)) for column in columns], form))
+            write(_cells([[cell(row.get(column)) for column in columns]], form))
 
 
-def _cells(cells: Sequence[str], form: str) -> str:
-    """Return one row of a table, with quotes around the cells that need them."""
+def print_cells(rows: Iterable[Sequence[str]], form: str, columns: Sequence[str]) -> None:
+    """Print rows of cells, see `cell`, as CSV or TSV. It is `print_rows` for a million rows."""
+    mark = ["True"] if in_sandbox() else []
+    click.echo(_cells([columns if not mark else [*columns, "sandbox"]], form), nl=False)
+    rows = iter(rows)
+    while some := list(islice(rows, _CELLS_TOGETHER)):
+        click.echo(_cells([[*row, *mark] for row in some] if mark else some, form), nl=False)
+
+
+def _cells(rows: Iterable[Sequence[str]], form: str) -> str:
+    """Return rows of a table, with quotes around the cells that need them."""
     text = io.StringIO()
-    csv.writer(text, delimiter="\t" if form == TSV else ",").writerow(cells)
-    return text.getvalue() if form == CSV else text.getvalue()[:-2] + "\n"
+    if form == CSV:
+        csv.writer(text).writerows(rows)
+        return text.getvalue()
+    write = csv.writer(text, delimiter="\t").writerow  # which quotes a cell with the end of a line in it
+    for row in rows:
+        write(row)
+        text.seek(text.tell() - 2)
+        text.write("\n")
+        text.truncate()
+    return text.getvalue()
 
 
 _ROWS_TOGETHER = 200
 """The number of rows that are printed at once."""
+_CELLS_TOGETHER = 1_000
 _FORMULAS = tuple("=+-@\t\r\n'＝＋－＠")
 
 

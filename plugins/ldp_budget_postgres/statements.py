@@ -179,9 +179,13 @@ class PostgresRows:
         return self._ask(sql, *windows, self._partition, list(users))  # type: ignore[no-any-return]
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        where = "WHERE u.partition = %s AND u.account = ANY(%b::int8[]) AND u.user_hash IS NOT NULL"
+        asked: tuple[Any, ...] = (list(accounts),)
+        those = "= ANY(%b::int8[])"
+        if isinstance(accounts, range):
+            asked, those = (accounts.start, accounts.stop - 1), "BETWEEN %s AND %s"
+        where = f"WHERE u.partition = %s AND u.account {those} AND u.user_hash IS NOT NULL"
         sql = " ".join((*account_rows("users u", len(windows)), where))
-        return self._ask(sql, *windows, self._partition, list(accounts))  # type: ignore[no-any-return]
+        return self._ask(sql, *windows, self._partition, *asked)  # type: ignore[no-any-return]
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"

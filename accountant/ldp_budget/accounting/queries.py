@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,8 @@ from ..errors import UserErased
 from ..guarantees import Memoised, from_json
 from ..guarantees.fixed_point import LARGEST
 from ..ledger import export
+from ..ledger.checked_sums import checked_sums
 from ..ledger.row_macs import read_accounts
-from ..ledger.snapshot import parts
 from .budget_projection import Remaining, remaining_of
 from .policies import Policy
 from .policy_versions import latest_policy, user_hash
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..guarantees.fixed_point import Costs
     from ..ledger import Account, Ledger, Reading
     from ..ledger.calendar import Window
+    from ..ledger.checked_sums import Part
     from .limits import Limit
 
 
@@ -52,22 +54,32 @@ def balances_of(ledger: Ledger, users: Iterable[str], policy: str, share: str | 
 def all_balances(ledger: Ledger, policy: str, share: str | None) -> Iterator[Balance]:
     """Yield the balance of every account, by partition and number, without the odometer.
 
-    A ledger stores no user names.
+    A ledger stores no user names. Accounts with equal sums share one tuple of limits.
     """
     for partition in ledger.partitions:
-        with ledger.reading(partition) as reading:
-            last = reading.end.accounts
-        for first, until in parts(last, _TOGETHER):
-            with ledger.reading(partition) as reading:
-                users = list(reading.rows.users(first, until))
-                found = _read(
-                    reading, [user.user_hash for user in users if user.user_hash is not None], policy, share
-                )
-                gone = Balance(None, _policy(reading, policy), (), erased=True)
-            place = {"partition": partition} if len(ledger.partitions) > 1 else {}
-            for user in users:
-                balance = gone if user.user_hash is None else found[user.user_hash]
-                yield replace(balance, place={**place, "account": user.account})
+        place = {"partition": partition} if len(ledger.partitions) > 1 else {}
+        shown = partial(_balances_in, name=policy, share=share, place=place)
+        for balances in checked_sums(partial(ledger.reading, partition), shown):
+            yield from balances
+
+
+def _balances_in(part: Part, name: str, share: str | None, place: dict[str, int]) -> list[Balance]:
+    policy, balances = _policy(part.reading, name), list[Balance]()
+    used = _used(part.reading, policy, [*part.spent])
+    limits, windows = policy.limits_shown_to(share), part.reading.windows
+    states: dict[tuple[Costs, ...], tuple[LimitState, ...]] = {}
+    for number in range(part.first, part.last + 1):
+        costs = part.spent.get(number)
+        where = {**place, "account": number}
+        if costs is None:
+            balances.append(Balance(None, policy, (), erased=True, place=where))
+            continue
+        shown = states.get(costs)
+        if shown is None:
+            shown = states[costs] = limit_states(windows, limits, dict(zip(part.gauges, costs, strict=True)))
+        quotas = quota_states(policy, _counts(policy, used, number)) if policy.plan is not None else ()
+        balances.append(Balance(None, policy, shown, quotas, place=where))
+    return balances
 
 
 def account_names(ledger: Ledger, users: Iterable[str]) -> dict[tuple[int, int], str]:
@@ -109,9 +121,13 @@ def _balance(
 ) -> Balance:
     if account.erased:
         return Balance(None, policy, (), erased=True)
-    counts = {promise: used.get((account.number or 0, promise), 0) for promise, _ in _quotas(policy)}
     states = limit_states(reading.windows, policy.limits_shown_to(share), account.spent)
-    return Balance(None, policy, states, quota_states(policy, counts))
+    return Balance(None, policy, states, quota_states(policy, _counts(policy, used, account.number or 0)))
+
+
+def _counts(policy: Policy, used: Mapping[tuple[int, str], int], account: int) -> dict[str, int]:
+    """The use of each quota of the policy's plan by an account."""
+    return {promise: used.get((account, promise), 0) for promise, _ in _quotas(policy)}
 
 
 def _used(reading: Reading, policy: Policy, accounts: list[int]) -> dict[tuple[int, str], int]:

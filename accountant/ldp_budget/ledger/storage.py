@@ -94,7 +94,7 @@ class Snapshot(Protocol):
         """
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Yield the same rows for those accounts with these numbers that have a user."""
+        """Yield the same rows for those accounts with these numbers that have a user; a range is read in one scan."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Return those of `users` who were erased."""

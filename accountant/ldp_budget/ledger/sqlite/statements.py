@@ -151,6 +151,8 @@ class SqliteRows:
         return self._execute(_accounts(len(windows), len(asked)), (*windows, *asked))
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+        if isinstance(accounts, range):
+            return self._execute(_account_range(len(windows)), (*windows, accounts.start, accounts.stop - 1))
         return self._execute(_numbered_accounts(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -524,6 +526,14 @@ def _accounts(windows: int, users: int) -> str:
 def _numbered_accounts(windows: int) -> str:
     listed = "json_each(?) n CROSS JOIN users u ON u.account = n.value"
     return f"{_account_rows(listed, windows)} WHERE u.user_hash IS NOT NULL"
+
+
+@cache
+def _account_range(windows: int) -> str:
+    return (
+        f"{_account_rows('users u', windows)} WHERE u.account BETWEEN ? AND ? AND u.user_hash IS NOT NULL"
+        " ORDER BY u.account"
+    )
 
 
 def _account_rows(accounts: str, windows: int) -> str:
