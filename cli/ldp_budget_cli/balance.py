@@ -66,7 +66,9 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
         table = [[cells.get(column, "") for column in columns] for cells in map(flat.short, every)]
         print_table([column.replace("_", " ") for column in columns], table)
     else:
-        print_cells((flat.cells(balance, place) for balance in every), form, [*place, "policy", "erased", *flat.columns])
+        print_cells(
+            (flat.cells(balance, place) for balance in every), form, [*place, "policy", "erased", *flat.columns]
+        )
 
 
 def _json_row(balance: Balance) -> Row:

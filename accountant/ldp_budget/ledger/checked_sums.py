@@ -42,7 +42,9 @@ class Part(NamedTuple):
     """The amounts of each account in each open window, by number. Equal tuples are mostly one object."""
 
 
-def checked_sums(open_reading: Callable[[], AbstractContextManager[Reading]], shown: Callable[[Part], T]) -> Iterator[T]:
+def checked_sums(
+    open_reading: Callable[[], AbstractContextManager[Reading]], shown: Callable[[Part], T]
+) -> Iterator[T]:
     """Yield what `shown` returns for each part of the accounts, in order; no snapshot is held while a caller works.
 
     Raises `LedgerError` if an account or the number of accounts was changed.
@@ -119,7 +121,7 @@ class _Part:
         names = self._covered.get(day)
         if names is None or day > self._today:
             return None
-        sums = {each[0]: costs_of(each[1:]) for each in sums_in(((None,) * _STATE + flat)) if each[0] is not None}
+        sums = {each[0]: costs_of(each[1:]) for each in sums_in((None,) * _STATE + flat) if each[0] is not None}
         if any(costs != ZERO for name, costs in sums.items() if name not in names):
             return None  # dated after the newest charge: the clock was repaired, or the row was changed
         covered = tuple((name, *costs) for name, costs in sums.items() if name in names)

@@ -141,6 +141,7 @@ ldp_budget.ledger
 ldp_budget.ledger.account_sums
 ldp_budget.ledger.calendar
 ldp_budget.ledger.chain_verification
+ldp_budget.ledger.checked_sums
 ldp_budget.ledger.checkpoints
 ldp_budget.ledger.export
 ldp_budget.ledger.hash_chain
