@@ -141,11 +141,15 @@ class Root(click.Group):
     """Loads subcommands lazily, and turns the package's errors into exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        from .plugin_commands import plugin_commands
+
+        return [*COMMANDS, *plugin_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            from .plugin_commands import plugin_commands
+
+            return plugin_commands().get(cmd_name)
         module = import_module(f".{COMMANDS[cmd_name][0]}", __package__)
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
@@ -153,10 +157,11 @@ class Root(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+        if not args[0].startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
             from .errors import did_you_mean
 
-            raise click.UsageError(f"No such command {args[0]!r}.{did_you_mean(args[0], COMMANDS)}", ctx)
+            known = self.list_commands(ctx)
+            raise click.UsageError(f"No such command {args[0]!r}.{did_you_mean(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -184,6 +189,11 @@ class Root(click.Group):
             with formatter.section(title):
                 # Padded, so that the texts of all groups begin in one column.
                 formatter.write_dl([(f"{name:{wide}}", help) for name, (_, help) in commands.items()])
+        from .plugin_commands import plugin_commands
+
+        if added := plugin_commands():
+            with formatter.section("Plugins"):
+                formatter.write_dl([(f"{name:{wide}}", each.get_short_help_str()) for name, each in added.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -21,6 +21,15 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 @hookspec
 def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
     """Call `register(MyMechanism)` once for each mechanism class of the plugin."""
+
+
+@hookspec
+def register_commands(register: Callable[[Any], None]) -> None:
+    """Call `register(command)` once for each click command of the plugin; `ldp-budget NAME` runs it.
+
+    The name must be free: it replaces neither a command of ldp-budget nor that of another plugin. Import click in this
+    function, so that processes without a command line need not load it.
+    """
 
 
 @hookspec

@@ -1,7 +1,7 @@
 """Plugin discovery: mechanisms are collected plugin by plugin, so that a broken plugin affects no other.
 
-A plugin is a distribution with an entry point in the group `ldp_budget` that names a module with a
-`register_mechanisms` hook. The built-in mechanisms come the same way and are collected first, and so are the names
+A plugin is a distribution with an entry point in the group `ldp_budget` that names a module with a hook, such as
+`register_mechanisms`. The built-in mechanisms come the same way and are collected first, and so are the names
 that the front ends reserve. Set the environment variable `LDP_BUDGET_NO_PLUGINS` to anything but 0 to ignore
 third-party plugins.
 """
@@ -214,7 +214,7 @@ def _reserved(plugins: Iterable[Plugin]) -> frozenset[str]:
     return frozenset().union(*(plugin.reserved for plugin in plugins))
 
 
-_HOOKS = ("register_mechanisms", "guarantee_of", "source_of", "declaration_of")
+_HOOKS = ("register_mechanisms", "register_commands", "guarantee_of", "source_of", "declaration_of")
 """The hooks for third-party plugins."""
 
 
