@@ -19,6 +19,7 @@ OPTIONS = (
     "burst",
     "by",
     "by_round",
+    "caller",
     "candidates",
     "categories",
     "certificate",

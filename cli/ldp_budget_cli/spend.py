@@ -33,9 +33,11 @@ from .table_reader import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ldp_budget import Accountant
     from ldp_budget.accounting.receipts import Receipt
     from ldp_budget.registry.collections import Collection
     from ldp_budget.sdk.mechanism import Mechanism
+    from ldp_budget_service.client import Client
 
     Chosen = Mechanism | Collection
 
@@ -221,6 +223,11 @@ def _print(receipt: Receipt, as_json: bool, *, err: bool = False) -> None:
 @click.option("--skip-invalid", is_flag=True, help="Leave out invalid rows and count them. Needs --skipped-to.")
 @click.option("--skipped-to", metavar="FILE", help="Write the places of the skipped rows, and the reasons, to FILE.")
 @click.option("--key", metavar="RUN", help="Name the run: the same command again skips batches that are charged.")
+@click.option(
+    "--caller",
+    metavar="NAME",
+    help="Charge as the API key NAME, with its sub-limit: the same run through a service is a repeat. Needs --key.",
+)
 @click.option("--shard", metavar="I/N", help="Charge only the I-th of every N batches, such as 2/4. Needs --key.")
 @click.option("--refused-to", metavar="FILE", help="Write the refused users to FILE: CSV, or .parquet, .arrow.")
 @strict_option
@@ -240,6 +247,7 @@ def spend_many(
     skip_invalid: bool,
     skipped_to: str | None,
     key: str | None,
+    caller: str | None,
     shard: str | None,
     refused_to: str | None,
     strict: bool,
@@ -253,7 +261,7 @@ def spend_many(
         )
         raise click.UsageError(f"{given} needs {absent.split()[0]}. Add {absent}")
     mine = None if shard is None else _shard(shard, key)
-    ledger = open_ledger(click.get_current_context())
+    ledger = _acting_for(open_ledger(click.get_current_context()), caller, key)
     listing = Listing(file, user_column, Layout(delimiter, encoding, not no_header), missing, once, exact_users)
     rows = listing.check(skip_invalid) if is_address(file) or os.path.isfile(file) else None
     # An unnamed run gets a key too, so that it can be continued.
@@ -298,6 +306,34 @@ def spend_many(
         print_refusing_limits(ledger, done.first_refused, result.refused, mechanism, policy)
         if strict:
             sys.exit(REFUSED)
+
+
+def _acting_for(ledger: Accountant | Client, caller: str | None, key: str | None) -> Accountant | Client:
+    """Return the ledger as the API key `caller` uses it. Note if a run with a key can be repeated on this machine only."""
+    from ldp_budget import Accountant
+
+    if not isinstance(ledger, Accountant):
+        if caller is not None:
+            raise click.UsageError("--caller is for the ledger's machine: a service knows the API key. Leave it out.")
+        return ledger
+    if caller is not None and key is None:
+        raise click.UsageError("--caller needs --key RUN: the name of the run, here and through the service.")
+    if key is None:
+        return ledger
+    from ldp_budget_service.api_keys import ACTIVE, ApiKeys
+
+    now = ledger.now()
+    held = {each.name: each for each in ApiKeys(ledger).all() if each.state(now) == ACTIVE}
+    if caller is None and held:
+        print_note(
+            f"Note: this run belongs to this machine. Through a service, --key {key} is a run of another caller, and "
+            "charges again. To share the run, add --caller NAME of an API key"
+        )
+    if caller is None:
+        return ledger
+    if caller not in held:
+        raise UnknownName("API key", caller, list(held))
+    return ledger.acting_for(held[caller].caller)
 
 
 def _warn_of_refusals(charged: int, refused: int, refused_to: str | None, policy: str) -> None:

@@ -472,7 +472,10 @@ class Accountant:
             mechanism: a mechanism with its parameters; a collection, which charges its mechanism and is named in the
                 journal; or an object of another library, see `guarantee_of`.
             key: an idempotency key for the whole run. The same run again skips every batch that was charged. A run
-                that has reached its end accepts no other users, and neither more nor fewer of them.
+                that has reached its end accepts no other users, and neither more nor fewer of them. A key belongs to
+                the caller (see `acting_for`): the same run through a service with that API key is a repeat. Without a
+                caller, the run belongs to this machine. Through a service, it is then a run of another caller, which
+                charges the users too.
             digest: hexadecimal; binds the reports to the key, so it needs a key.
             note: one line of at most 500 characters, stored with every charge. Erasing a user deletes that user's
                 copy.

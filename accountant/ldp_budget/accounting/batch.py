@@ -11,6 +11,7 @@ were charged. Other lines under the same key are a conflict, and cost nothing. A
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,14 +24,7 @@ from ..ledger.models import BOUND, CHARGED, PART_OF_RUN, SPENT, BatchRunRecord
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
-from .charge_request import (
-    ChargeRequest,
-    RequestTemplate,
-    check_key,
-    chosen_of,
-    key_hash,
-    request_template,
-)
+from .charge_request import ChargeRequest, RequestTemplate, check_key, chosen_of, key_hash, request_template
 from .policies import DEFAULT
 from .receipts import REFUSED
 
@@ -44,6 +38,8 @@ PART = 1_000
 """Maximum number of lines that are charged in one transaction in one partition."""
 Check = Callable[[], None]
 """A check between two parts, which raises an error to end a batch."""
+STEP = 1_000
+"""Number of lines whose hashes are computed at a time. After each step, other threads may write their charges."""
 FEW = 8
 """Fewer equal lines than this are charged one by one: a set-based statement has a fixed cost."""
 
@@ -85,7 +81,7 @@ class SpendResult(NamedTuple):
 
 
 FAILED = "failed"
-SPENT_RESULT, _SPENT_BEFORE = SpendResult(SPENT), SpendResult(SPENT, True)
+SPENT_RESULT, SPENT_BEFORE = SpendResult(SPENT), SpendResult(SPENT, True)
 _REFUSED = SpendResult(REFUSED)
 
 
@@ -157,6 +153,8 @@ class _Templates:
                 user, template = "", _NO_TEMPLATE
             users.append(user)
             templates.append(template)
+        if len({*map(id, templates)}) == 1 and not errors:
+            return Lines(users, [], {}, templates[0])
         return Lines(users, templates, errors)
 
     def _of_foreign(self, thing: object) -> Mechanism | Collection:
@@ -176,7 +174,7 @@ class Part:
     """Lines of one partition that are charged in one transaction: an item of the write queue.
 
     `hashes` are those of the users.
-    `key_hash` and `digest` identify it, if its batch has a key, called `name`. With `explain`, a refusal gets a
+    `key_hash` and `digest` identify it, if its batch has a key, called `name`. With `explain`, each refusal gets a
     receipt. `is_part` is True if its key is not the one that the caller gave.
     """
 
@@ -325,7 +323,7 @@ def write_results(results: Sequence[SpendResult], *, is_part: bool = False) -> s
 def read_results(stored: BatchRunRecord, lines: int) -> list[SpendResult]:
     """Return the results of a recorded part; a failed line has no error."""
     record = json.loads(stored.response)
-    results = [_SPENT_BEFORE] * lines
+    results = [SPENT_BEFORE] * lines
     for place, binding, affordable, why in record["refused"]:
         results[place] = SpendResult(REFUSED, True, tuple(binding), affordable, why)
     for place in record["failed"]:
@@ -336,67 +334,67 @@ def read_results(stored: BatchRunRecord, lines: int) -> list[SpendResult]:
 # -- batches -------------------------------------------------------------------------------------------------------
 
 
-class Batch:
-    """Lines under one key, or without a key, in parts. Errors call the key by its `name`, as the caller gave it.
+_LATER_BATCH = re.compile(r"#[1-9][0-9]*\Z")
+"""The end of the key of a batch whose run has an earlier batch, which counts the run."""
 
-    `follows` is True for a batch whose run has an earlier batch, which counts the run.
-    """
+
+class Batch:
+    """Lines under one key, or without a key, in parts. With `explain`, each refusal gets a receipt."""
 
     def __init__(
         self,
         ledger: Ledger,
         caller: Principal,
         key: str | None,
-        explain: bool,
-        name: str | None = None,
         check: Check | None = None,
         *,
-        follows: bool = False,
+        explain: bool,
     ) -> None:
         self._check = check
-        self._follows = follows
         self._ledger = ledger
         self._caller = caller
         self._key = key
-        self._name = name or key or ""
         self._explain = explain
 
-    def charge(self, lines: Lines, common: tuple[Any, ...] = ()) -> list[SpendResult]:
+    def charge(self, lines: Lines) -> list[SpendResult]:
         """Charge the lines, or return their recorded results; lines that failed before are tried again together."""
         key = self._key
-        results = self._charge_once(lines, common, key)
+        results = self._charge_once(lines, key)
         tries = 0
         while key is not None:
             again = [place for place, each in enumerate(results) if each.status == FAILED and each.error is None]
             if not again:
                 break
             tries += 1
-            some = self._charge_once(lines.at(again), common, key, tries, follows=True)
+            some = self._charge_once(lines.at(again), key, tries, follows=True)
             _put(results, again, some)
         return results
 
     def _charge_once(
-        self, lines: Lines, common: tuple[Any, ...], key: str | None, tries: int = 0, *, follows: bool = False
+        self, lines: Lines, key: str | None, tries: int = 0, *, follows: bool = False
     ) -> list[SpendResult]:
         """Charge lines under a key, or the lines that failed under it, for the nth time.
 
         With `follows`, another record counts for the caller's key.
         """
         identity = None
-        follows = follows or self._follows
+        follows = follows or _LATER_BATCH.search(self._key or "") is not None
         partitions = len(self._ledger.partitions)
         if key is not None:
             secret = self._ledger.key
             bound = key_hash(secret, key, self._caller.name)
             if tries:  # no key that a caller can choose
                 bound = secret.hash(b"batch retry", f"{secret.plain(bound).hex()} {tries}")
-            identity = bound, _digest(secret, lines, common)
+            identity = bound, _digest(secret, lines)
         parts = self._parts(lines, identity, partitions, follows=follows)
         if key is not None and identity is not None:
             bind = [part.key_hash for part, _ in parts] != [identity[0]]
             stored = self._bound(identity, bind=bind, lines=f"{len(lines.users)}{PART_OF_RUN if follows else ''}")
             if stored is not None and stored.request_digest != identity[1]:
-                raise KeyConflict(self._name)
+                if stored.request_digest not in _former_digests(secret, lines):
+                    raise KeyConflict(self._key or "")
+                identity = bound, stored.request_digest
+                parts = self._parts(lines, identity, partitions, follows=follows)
             if stored is not None and stored.kind == CHARGED:  # it was one part
                 results = lines.results()
                 ((_, places),) = self._parts(lines, identity, 1)
@@ -452,11 +450,8 @@ class Batch:
     ) -> list[tuple[Part, Sequence[int]]]:
         """Return the parts of the lines for this number of partitions, each with the indexes of its lines."""
         secret = self._ledger.key
-        hashes = secret.hashes(b"user", list(lines.users))
+        hashes, order = self._hashed(lines.users)
         by_partition: dict[int, list[int]] = {}
-        # In the order of the hashes, a part changes few pages of their index. A user's lines keep their order. Plain
-        # hashes give the same parts after a rotation of the key.
-        order = sorted(range(len(hashes)), key=secret.plain_hashes(hashes).__getitem__)
         if partitions == 1:
             by_partition[0] = order
         else:
@@ -480,12 +475,35 @@ class Batch:
                 partition,
                 *some,
                 key,
-                self._name,
+                self._key or "",
                 self._explain,
                 follows or key != identity,
             )
             parts.append((part, places))
         return parts
+
+    def _hashed(self, users: Sequence[str]) -> tuple[list[bytes], list[int]]:
+        """Return the hashes of the users, and their indexes in the order of the hashes.
+
+        In that order, a part changes few pages of their index. A user's lines keep their order. Plain hashes give the
+        same parts after a rotation of the key. A thread that computes for long delays each statement of another
+        thread's charge, so this one gives way after each step.
+        """
+        secret = self._ledger.key
+        hashes: list[bytes] = []
+        plain: list[bytes] = []
+        buckets: list[list[int]] = [[] for _ in range(256)]
+        for start in range(0, len(users), STEP):
+            some = secret.hashes(b"user", [*users[start : start + STEP]])
+            hashes += some
+            plain += secret.plain_hashes(some)
+            for place in range(start, len(plain)):
+                buckets[plain[place][0]].append(place)
+            self._ledger.give_way()
+        order: list[int] = []
+        for bucket in buckets:
+            order += sorted(bucket, key=plain.__getitem__)
+        return hashes, order
 
     def _charge_moved(self, lines: Lines, identity: tuple[bytes, bytes], stored: BatchRunRecord) -> list[SpendResult]:
         """Charge a batch that was bound before the ledger was moved, in the parts of that time."""
@@ -496,7 +514,7 @@ class Batch:
             if record is not None:
                 found = read_results(record, len(places))
             else:
-                found = self._charge_once(part.lines, (), self._ledger.key.plain(key).hex(), follows=True)
+                found = self._charge_once(part.lines, self._ledger.key.plain(key).hex(), follows=True)
             _put(results, places, found)
         return results
 
@@ -511,11 +529,33 @@ def _put(results: list[SpendResult], places: Sequence[int], found: Sequence[Spen
         results[place] = result
 
 
-def _digest(secret: Key, lines: Lines, common: tuple[Any, ...]) -> bytes:
-    """Return the digest of lines: users and templates, in order; a line that could not be read counts as one."""
-    if common:  # all lines have this template
-        users = secret.hash(b"users", ascii(list(lines.users)))
-        return secret.hash(b"request", ascii((common, secret.plain(users).hex())))
+def _digest(secret: Key, lines: Lines) -> bytes:
+    """Return the digest of lines: users and templates, in order. Lines that could not be read count too, all alike.
+
+    It is the same for the same lines, with or without a common template.
+    """
+    templates: dict[tuple[Any, ...], int] = {}
+    numbers: list[int] = []
+    if lines.common is not None:
+        templates = {lines.common.identity: 0} if lines.users else {}
+    else:
+        numbers = [
+            -1 if place in lines.errors else templates.setdefault(template.identity, len(templates))
+            for place, template in enumerate(lines.templates)
+        ]
+        numbers = numbers if any(numbers) else []
+    users = secret.plain(secret.hash(b"users", ascii(list(lines.users)))).hex()
+    return secret.hash(b"request", ascii(("batch", list(templates), numbers, users)))
+
+
+def _former_digests(secret: Key, lines: Lines) -> list[bytes]:
+    """Return the digests of lines as 1.0.0rc1 had them: that of a run's batch, and that of a batch."""
+    found: list[bytes] = []
+    if lines.common is not None:
+        fingerprint, *collection, _, _, digest, policy = lines.common.identity
+        common = "spend_many", fingerprint, *collection, digest, policy
+        users = secret.plain(secret.hash(b"users", ascii(list(lines.users)))).hex()
+        found.append(secret.hash(b"request", ascii((common, users))))
     templates: dict[tuple[Any, ...], int] = {}
     asked = [
         None
@@ -523,7 +563,7 @@ def _digest(secret: Key, lines: Lines, common: tuple[Any, ...]) -> bytes:
         else (user, templates.setdefault(lines.template(place).identity, len(templates)))
         for place, user in enumerate(lines.users)
     ]
-    return secret.hash(b"request", ascii(("lines", asked, list(templates))))
+    return [*found, secret.hash(b"request", ascii(("lines", asked, list(templates))))]
 
 
 def spend_batch(
@@ -538,7 +578,14 @@ def spend_batch(
     `check` is called before each part. Its error ends the batch; the parts before are charged, and a retry finds them.
     """
     lines = _Templates().lines(spends)
-    return Batch(ledger, caller, check_key(key), explain=True, check=check).charge(lines)
+    return Batch(ledger, caller, check_key(key), check, explain=True).charge(lines)
+
+
+def spend_alike(
+    ledger: Ledger, caller: Principal, users: Sequence[str], template: RequestTemplate, key: str | None
+) -> list[SpendResult]:
+    """Do the same for checked users with one template, also without a key. Refusals need not say why."""
+    return Batch(ledger, caller, key, explain=False).charge(Lines(users, [], {}, template))
 
 
 def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBudgetError]:

@@ -1,33 +1,43 @@
-"""`spend_many`: a run that charges one report to each of many users.
+"""`spend_many`: a run that charges one report to each of many users, on the ledger's host or through a service.
 
 A stream of users is cut into batches, with the keys KEY#0, KEY#1 and so on. A batch without lines follows the last
 one and binds the end of the run. So the same key with more, fewer or reordered users is a conflict. Several processes
 can share a run: each takes a shard of its batches.
+
+The batches depend on the users only, and each is a `spend_batch`. So a caller can begin a run on the ledger's host and
+continue it through a service, or the reverse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._dataframes import check_texts
 from .._validation import ONE_USER, check_call, check_user, check_users, check_whole, shown
-from ..errors import InvalidParameter, LedgerError, NotSupported
-from ..registry.collections import Collection
-from ..sdk.mechanism import Mechanism
+from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported
+from ..ledger.models import BatchRunRecord
 from . import engine
-from .batch import SPENT_RESULT, Batch, Lines, SpendResult
-from .charge_request import bound_digest, check_key, chosen_of, request_template
+from .batch import SPENT_RESULT, SpendResult, spend_alike
+from .charge_request import bound_digest, chosen_of, key_hash, key_in_header, request_template
 from .receipts import REFUSED
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
+    from ..registry.collections import Collection
+    from ..sdk.mechanism import Mechanism
     from .charge_request import Principal, RequestTemplate
 
 BATCH = 50_000
-"""The number of users in one batch of a run."""
+"""The most users in one batch of a run."""
+BATCH_BYTES = 7 << 20
+"""The most bytes of the names in one batch of a run, as JSON, so that one request to a service holds it."""
+
+ChargeBatch: TypeAlias = Callable[[list[str], "str | None"], Sequence[SpendResult]]
+"""Charges the users of a batch under its key, if it has one; returns their results in order."""
 
 
 @dataclass
@@ -57,6 +67,8 @@ class BulkResult:
         return {"spent": self.spent, "refused": self.refused, "repeated": self.repeated}
 
 
+# -- the batches of a run ------------------------------------------------------------------------------------------
+
 Shard = tuple[int, int]
 """The number of a shard, from 1, and the number of shards; it has every batch with that remainder."""
 
@@ -75,25 +87,132 @@ def check_shard(shard: Any, key: str | None) -> Shard:
     return check_whole("shard", shard[0], 1, shards), shards
 
 
-def in_shard(number: int, shard: Shard) -> bool:
-    """True if the shard has batch `number`, counted from 0."""
-    which, shards = shard
-    return number % shards == which - 1
+def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield the shard's batches in order: the number from 0, the users as given, and their canonical names.
 
-
-def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, list[str]]]:
-    """Yield the shard's batches of users in order, with numbers from 0; the last one is empty and marks the end.
-
-    The batches are those of the whole list, for any number of shards. Raises `InvalidParameter` at the batch that
-    contains anything but texts. The caller must still check each user.
+    The last one is empty and marks the end. The batches are those of the whole list, for any number of shards. Raises
+    `InvalidParameter` before the batch of an invalid user.
     """
+    which, shards = shard
     iterator = iter(check_texts("users", users, "a list of user names", ONE_USER))
+    given: list[str] = []
+    before = 0
     for number in count():
-        batch = list(islice(iterator, BATCH))
-        if in_shard(number, shard):
-            yield number, batch
-            if not batch:
+        given += islice(iterator, BATCH - len(given))
+        names = _checked_users(given, before)
+        size = _fitting(names)
+        if number % shards == which - 1:
+            yield number, given[:size], names[:size]
+            if not given:
                 return
+        before += size
+        del given[:size]
+
+
+def _fitting(names: list[str]) -> int:
+    """Return the number of names, from the first, that fit one batch: at least one."""
+    joined = "".join(names)
+    if 6 * len(joined) <= BATCH_BYTES:  # no character takes more in JSON
+        return len(names)
+    escaped = joined.count('"') + joined.count("\\") + (0 if joined.isprintable() else 5 * len(joined))
+    if len(joined.encode()) + escaped <= BATCH_BYTES:
+        return len(names)
+    size = 0
+    for place, name in enumerate(names):
+        size += len(json.dumps(name, ensure_ascii=False).encode()) - 2
+        if size > BATCH_BYTES and place:
+            return place
+    return len(names)
+
+
+def _checked_users(given: list[str], before: int) -> list[str]:
+    """Return the canonical names of users. Raises `InvalidParameter` with the position in the whole list.
+
+    `before` is the number of users in earlier batches.
+    """
+    try:
+        return check_users(given)
+    except InvalidParameter:
+        for place, user in enumerate(given, before):
+            _check_listed(user, place, bool(before))
+        raise
+
+
+def _check_listed(user: object, place: int, charged: bool) -> None:
+    """Check the user at a position. `charged`: True if earlier batches were charged."""
+    try:
+        check_user(user)
+    except InvalidParameter as error:
+        hint = "Only earlier batches were charged." if charged else "No user was charged."
+        found = f"{error.found} at position {place} of the list"
+        raise InvalidParameter(error.option, error.expected, found, hint=hint) from None
+
+
+# -- the run -------------------------------------------------------------------------------------------------------
+
+
+def charge_run(
+    charge: ChargeBatch,
+    users: Iterable[str],
+    *,
+    name: str | None,
+    key: str | None,
+    shard: Any,
+    on_batch: Callable[[int, list[str]], None] | None,
+) -> BulkResult:
+    """Charge the users in batches with the keys NAME#0, NAME#1 and so on; without keys if there is no `name`.
+
+    `key` is what the caller called the run. Without it, the run has no end, and each charge is its own.
+    """
+    result = BulkResult()
+    check_call("on_batch", on_batch)
+    for number, given, names in batches(users, check_shard(shard, key)):
+        named = None if name is None else f"{name}#{number}"
+        try:
+            if not given:
+                if key is not None:
+                    _bind_end(charge, named)
+                break
+            refused = _count(result, given, charge(names, named), fresh=key is None)
+        except KeyConflict as error:
+            raise (error if key is None else KeyConflict(key)) from None
+        if on_batch is not None:
+            on_batch(len(given), refused)
+        else:
+            result.refused_users += refused
+    return result
+
+
+def _count(result: BulkResult, users: list[str], results: Sequence[SpendResult], fresh: bool) -> list[str]:
+    """Add the results of a batch; return the refused users. Raises the error of a line that failed.
+
+    With a `fresh` key, a user that is already charged was charged by this very run.
+    """
+    if results.count(SPENT_RESULT) == len(users):  # the common case
+        result.spent += len(users)
+        return []
+    refused, repeated = [], 0
+    for user, each in zip(users, results, strict=True):
+        if each.status == REFUSED:
+            refused.append(user)
+        elif each.error is not None:
+            raise each.error
+        elif each.repeated and not fresh:
+            repeated += 1
+    result.refused += len(refused)
+    result.repeated += repeated
+    result.spent += len(users) - len(refused) - repeated
+    return refused
+
+
+def _bind_end(charge: ChargeBatch, named: str | None) -> None:
+    """Record the end of a run. All users of the run were charged before, so an error must not say otherwise."""
+    try:
+        charge([], named)
+    except LedgerError as error:
+        why = "the users of the run were charged, but the end of the run could not be stored"
+        hint = "Repeat the run with the same key."
+        raise LedgerError(error.path, why, unknown=True, hint=hint) from error
 
 
 def spend_many(
@@ -109,71 +228,26 @@ def spend_many(
     shard: tuple[int, int] | None,
     on_batch: Callable[[int, list[str]], None] | None,
 ) -> BulkResult:
-    """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it."""
-    result = BulkResult()
+    """Charge one report to each of many users of a ledger on this machine."""
+    digest = bound_digest(digest, key)
     template = request_template(chosen_of(mechanism), policy=policy, digest=digest, note=note)
-    common = ("spend_many", *template.charge.identity, bound_digest(digest, key), policy)
-    if key is not None:
-        check_key(key)
-    check_call("on_batch", on_batch)
-    shard = check_shard(shard, key)
+    name = None if key is None else key_in_header(key)
+
+    def charge(names: list[str], named: str | None) -> list[SpendResult]:
+        if named is not None and name != key:
+            _refuse_former(ledger, caller, f"{key}{named[named.rindex('#') :]}")
+        return spend_alike(ledger, caller, names, template, named)
+
     _check_policy(ledger, template, caller)
-    for number, given in batches(users, shard):
-        named = None if key is None else f"{key}#{number}"
-        batch = Batch(ledger, caller, named, explain=False, name=key, follows=number > 0)
-        lines = Lines(checked_users(given, number * BATCH), [], {}, template)
-        if not given:
-            if key is not None:
-                _bind_end(batch, lines, common)
-            break
-        refused = _count(result, given, batch.charge(lines, common))
-        if on_batch is not None:
-            on_batch(len(given), refused)
-        else:
-            result.refused_users += refused
-    return result
+    return charge_run(charge, users, name=name, key=key, shard=shard, on_batch=on_batch)
 
 
-def checked_users(given: list[str], before: int) -> list[str]:
-    """Return the canonical names of a batch. Raises `InvalidParameter` with the position in the whole list.
-
-    `before` is the number of users in earlier batches.
-    """
-    try:
-        return check_users(given)
-    except InvalidParameter:
-        for place, user in enumerate(given, before):
-            check_listed(user, place, bool(before))
-        raise
-
-
-def check_listed(user: object, place: int, charged: bool) -> str:
-    """Return the canonical name of the user at a position. `charged`: True if earlier batches were charged."""
-    try:
-        return check_user(user)
-    except InvalidParameter as error:
-        hint = "Only earlier batches were charged." if charged else "No user was charged."
-        found = f"{error.found} at position {place} of the list"
-        raise InvalidParameter(error.option, error.expected, found, hint=hint) from None
-
-
-def _count(result: BulkResult, users: list[str], results: list[SpendResult]) -> list[str]:
-    """Add the results of a batch; return the refused users. Raises the error of a line that failed."""
-    if results.count(SPENT_RESULT) == len(users):  # the common case
-        result.spent += len(users)
-        return []
-    refused = []
-    for user, each in zip(users, results, strict=True):
-        if each.status == REFUSED:
-            refused.append(user)
-        elif each.error is not None:
-            raise each.error
-        elif each.repeated:
-            result.repeated += 1
-        else:
-            result.spent += 1
-    result.refused += len(refused)
-    return refused
+def _refuse_former(ledger: Ledger, caller: Principal, named: str) -> None:
+    """Raise `KeyConflict` for a batch that an older build charged under a key that no HTTP header can carry."""
+    key = key_hash(ledger.key, named, caller.name)
+    with ledger.reading(ledger.partition_of(key)) as reading:
+        if reading.numbered(BatchRunRecord, key) is not None:
+            raise KeyConflict(named)
 
 
 def _check_policy(ledger: Ledger, template: RequestTemplate, caller: Principal) -> None:
@@ -185,13 +259,3 @@ def _check_policy(ledger: Ledger, template: RequestTemplate, caller: Principal) 
             f"policy {terms.policy.name} has a plan, so its users cannot be charged in bulk",
             hint="Charge them one at a time.",
         )
-
-
-def _bind_end(batch: Batch, lines: Lines, common: tuple[Any, ...]) -> None:
-    """Record the end of a run. All users of the run were charged before, so an error must not say otherwise."""
-    try:
-        batch.charge(lines, common)
-    except LedgerError as error:
-        why = "the users of the run were charged, but the end of the run could not be stored"
-        hint = "Repeat the run with the same key."
-        raise LedgerError(error.path, why, unknown=True, hint=hint) from error

@@ -8,6 +8,7 @@ third part holds the priced mechanism (`Charge`) and the `ChargeRequest`.
 from __future__ import annotations
 
 from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
@@ -69,6 +70,22 @@ def check_key(key: object) -> str:
             "key", "a string without blanks at its ends and without control characters", shown(found)
         )
     return found
+
+
+_HASHED = "sha256:"
+_LONGEST_HEADER = 200
+
+
+def key_in_header(key: str) -> str:
+    """Return an idempotency key as an HTTP header carries it, always the same for the same key.
+
+    Raises `InvalidParameter`.
+    """
+    check_key(key)
+    plain = key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_HEADER
+    if plain and not key.startswith(_HASHED):
+        return key
+    return _HASHED + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class IdempotencyKey(NamedTuple):

@@ -143,6 +143,10 @@ class Ledger:
         self._check_process()
         return await self._queue.run_async(engine, requests)
 
+    def give_way(self) -> None:
+        """Let charges that wait or are being written end first, for a bounded time."""
+        self._queue.give_way()
+
     def run(self, function: Callable[[Transaction], T], partition: int = 0) -> T:
         """Run a function in a transaction of a partition and return its result once that is durable.
 

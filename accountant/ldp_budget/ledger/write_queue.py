@@ -44,6 +44,8 @@ MOST_TOGETHER = 1_000
 """Maximum number of items in one transaction, unless one submission alone has more."""
 MOST_BULK = 10
 """Maximum number of bulk items in one transaction; each is large, and the transaction ends early for single ones."""
+MOST_PAUSE_SECONDS, PAUSE_SECONDS = 0.02, 0.0002
+"""The longest time for which a long computation gives way to charges, and the time between two looks."""
 MOST_WAITING = 100_000
 """Maximum number of items that wait."""
 
@@ -251,6 +253,16 @@ class WriteQueue:
             if mine.counted:
                 mine.counted = False
                 self._waiting -= len(mine.left)
+
+    def give_way(self) -> None:
+        """Wait until no item waits or is being written, but not for long.
+
+        A thread that computes in Python, next to one that writes, delays each of its statements by a few milliseconds.
+        """
+        if self._transacting or self._singles:
+            deadline = time.monotonic() + MOST_PAUSE_SECONDS
+            while (self._transacting or self._singles) and time.monotonic() < deadline:
+                time.sleep(PAUSE_SECONDS)
 
     def close(self) -> None:
         """Run what is waiting, and stop the writer thread."""

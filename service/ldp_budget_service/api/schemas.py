@@ -15,7 +15,6 @@ import secrets
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -24,13 +23,14 @@ from ldp_budget._validation import check_name, check_text, check_user, check_who
 from ldp_budget.accounting.admin_log import Record
 from ldp_budget.accounting.admin_records import fault_of
 from ldp_budget.accounting.budget_projection import Binding, BudgetPoint, Remaining
+from ldp_budget.accounting.bulk_run import BATCH
 from ldp_budget.accounting.charge_request import (
     MOST_REPORTS,
     charge_of,
     check_digest,
-    check_key,
     check_note,
     chosen_of,
+    key_in_header,
     mechanism_of,
 )
 from ldp_budget.accounting.limits import Limit, ShareLimit
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-_HASHED = "sha256:"
-_LONGEST_KEY = 200
 _TOGETHER, _BYTES_TOGETHER = 2_000, 1 << 19
 
 
@@ -138,13 +136,7 @@ def sendable(option: str, text: str) -> str:
 
 def header_of(key: str | None) -> str:
     """Return the header value of an idempotency key, always the same for the same key; a new key if there is none."""
-    if key is None:
-        return secrets.token_urlsafe(24)
-    check_key(key)
-    plain = key.isascii() and key.isprintable() and " " not in key and len(key) <= _LONGEST_KEY
-    if plain and not key.startswith(_HASHED):
-        return key
-    return _HASHED + sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return secrets.token_urlsafe(24) if key is None else key_in_header(key)
 
 
 def chunks(users: Iterable[Any]) -> Iterator[list[str]]:
@@ -195,8 +187,8 @@ POSITION = "Journal-Position"
 """The header that gives the position of the journal."""
 MOST_ENTRIES = 10_000
 """The most history entries in one answer."""
-MOST_LINES, MOST_BYTES = 10_000, 8 << 20
-"""Limits of one batch of charges."""
+MOST_LINES, MOST_ALIKE, MOST_BYTES = 10_000, BATCH, 8 << 20
+"""Limits of one batch of charges. Lines whose common members are sent once are `MOST_ALIKE` at most."""
 
 
 def receipt_form(receipt: Receipt) -> Form:

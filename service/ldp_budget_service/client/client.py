@@ -27,7 +27,7 @@ from ldp_budget.accounting.admin_records import KEY, KEY_REVOKED
 from ldp_budget.accounting.batch import FAILED
 from ldp_budget.accounting.budget_client import BudgetClient
 from ldp_budget.accounting.budget_projection import check_series
-from ldp_budget.accounting.bulk_run import BulkResult, check_shard
+from ldp_budget.accounting.bulk_run import charge_run
 from ldp_budget.accounting.charge_request import MOST_REPORTS, Principal, bound_digest, check_note, mechanism_of
 from ldp_budget.accounting.limits import as_limits, as_shares
 from ldp_budget.accounting.policies import DEFAULT, Plan
@@ -57,15 +57,16 @@ from ..api.schemas import (
     shares_form,
     user_body,
 )
-from .batch import PATH, charge_all, chunks_of, count, line_of
+from .batch import PATH, charge_batch, chunks_of, line_of, result_of
 from .transport import Rewording, Service, in_thread
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ldp_budget.accounting.batch import Spend
+    from ldp_budget.accounting.batch import Spend, SpendResult
     from ldp_budget.accounting.budget_projection import Binding, Remaining
+    from ldp_budget.accounting.bulk_run import BulkResult
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Policy
     from ldp_budget.accounting.receipts import Balance, Receipt
@@ -282,18 +283,14 @@ class Client(BudgetClient):
             **({} if note is None else {"note": check_note(note)}),
             **({} if digest is None else {"digest": bound_digest(digest, key)}),
         }
-        mine = check_shard(shard, key)
-        run, result = header_of(key), BulkResult()
-        check_call("on_batch", on_batch)
+        run = header_of(key)
+
+        def charge(names: list[str], named: str | None) -> list[SpendResult]:
+            rows = charge_batch(self._service, common, names, named)
+            return self._read_value(lambda told: [result_of(self.name, row) for row in told], rows, True)
+
         with Rewording(self.name, mechanism, run if key is None else key):
-            charged_now = charge_all(self._service, users, common, run, mine, ends=key is not None)
-            for batch, rows in charged_now:
-                refused = self._read_value(partial(count, result, batch, fresh=key is None), rows, True)
-                if on_batch is not None:
-                    on_batch(len(batch.users), refused)
-                else:
-                    result.refused_users += refused
-        return result
+            return charge_run(charge, users, name=run, key=key, shard=shard, on_batch=on_batch)
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
         return [receipt for chunk in chunks_of(spends) for receipt in self._spend_chunk(chunk)]

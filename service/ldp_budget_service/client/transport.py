@@ -285,10 +285,13 @@ class Service:
             if answer is not None:
                 raise tries.settled(answer)
 
-    def exchange(self, path: str, lines: Sequence[bytes], *, key: str | None = None) -> list[Any]:
-        """Send lines and return an answer to each, in order; all lines are resent until each has one."""
+    def exchange(self, path: str, lines: Sequence[bytes], *, first: bytes = b"", key: str | None = None) -> list[Any]:
+        """Send lines and return an answer to each, in order; all lines are resent until each has one.
+
+        `first` is sent before them and has no answer.
+        """
         tries = _Tries(self, True, self._patience)
-        body = b"".join(lines)
+        body = b"".join([first, *lines])
         while True:
             request = self._request("POST", path, body, None, key, tries.left(self._timeout, None))
             response = self._sent(request, tries)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import islice
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -27,7 +28,7 @@ from ldp_budget.accounting.reservations import MOST_SECONDS
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.models import COMMITTED, SPENT, VOIDED
 from ldp_budget.registry.collections import label_to_charge
-from ldp_budget_service.api.schemas import MOST_BYTES, MOST_LINES, receipt_form
+from ldp_budget_service.api.schemas import MOST_ALIKE, MOST_BYTES, MOST_LINES, receipt_form
 
 from .. import request_context
 from ..auth import AuthContext, Caller, Reader, router_of
@@ -118,7 +119,10 @@ def label_for(charge: Chosen, label: str | None) -> str | None:
 batch_router = APIRouter(route_class=PlainRoute, tags=["spending"])
 
 _MOST_TEMPLATES = 1000
-_MOST_LINE_ENDS = 2 * MOST_LINES
+_BLANK = 2
+"""The most line ends, as a multiple of the most lines: some lines may be blank."""
+_COMMON = re.compile(rb'\s{0,100}\{\s{0,100}"common"\s{0,100}:')
+"""The beginning of a body whose first line has the common members of all lines."""
 MOST_LINE_BYTES = 1 << 18
 """Maximum size of a line. The parser takes a line at once, and no other thread runs meanwhile."""
 BatchKey = Annotated[
@@ -150,7 +154,12 @@ _BODY = {
         "required": True,
         "content": {
             MEDIA_TYPE: {
-                "schema": {"type": "string", "description": f"A line of JSON per charge, at most {MOST_LINES} lines."}
+                "schema": {
+                    "type": "string",
+                    "description": f"A line of JSON per charge, at most {MOST_LINES} lines. Members that all lines "
+                    'share can be sent once, in a first line `{"common": {…}}`: then at most '
+                    f"{MOST_ALIKE} lines.",
+                }
             }
         },
     }
@@ -164,17 +173,48 @@ class _Lines:
         self._desk = desk
         self._keyed = keyed
         self._templates: dict[str, Spend] = {}
+        self._common: dict[str, Any] = {}
+        self._alike: Spend | None = None
+
+    def share(self, text: bytes) -> bool:
+        """Take the members that all lines share, if this first line has them. Raises `ServiceError`."""
+        try:
+            asked = self._object(text)
+        except (ValueError, LdpBudgetError):
+            return False  # `read` returns the error
+        if "common" not in asked:
+            return False
+        common = asked["common"]
+        if len(asked) > 1 or not isinstance(common, dict) or not common.keys().isdisjoint(("user", "key")):
+            why = "`common` must be the only member of the first line: an object without `user` and `key`"
+            raise ServiceError("malformed", why)
+        self._common = common
+        return True
+
+    def _object(self, text: bytes) -> dict[str, Any]:
+        """Return the members of a line, none of them repeated. Raises ValueError."""
+        if len(text) > MOST_LINE_BYTES:
+            raise ServiceError("too-large", f"a line must have at most {MOST_LINE_BYTES} bytes: got {len(text)}")
+        asked = from_json(text, allow_inf_nan=False)
+        if not isinstance(asked, dict):
+            raise ServiceError("malformed", "each line must be a JSON object")
+        if text.count(b":") != _members(asked):
+            strict_json(text)  # a colon in a text, or a member that is repeated
+        return asked
 
     def read(self, text: bytes) -> Spend | LdpBudgetError:
         """Return the spend of a line, or its error."""
         try:
-            if len(text) > MOST_LINE_BYTES:
-                raise ServiceError("too-large", f"a line must have at most {MOST_LINE_BYTES} bytes: got {len(text)}")
-            asked = from_json(text, allow_inf_nan=False)
-            if not isinstance(asked, dict):
-                raise ServiceError("malformed", "each line must be a JSON object")
-            if text.count(b":") != _members(asked):
-                strict_json(text)  # a colon in a text, or a member that is repeated
+            asked = self._object(text)
+            if self._common:
+                if self._alike is not None and len(asked) == 1 and "user" in asked:
+                    return Spend(asked["user"], *self._alike[1:])
+                if not self._common.keys().isdisjoint(asked):
+                    raise ServiceError("malformed", "a line must not repeat a member of `common`")
+                alike = asked.keys() == {"user"}
+                asked = {**self._common, **asked}
+            else:
+                alike = False
             if "user" not in asked:
                 raise InvalidParameter("user", "the user to charge")
             take = asked.pop
@@ -192,7 +232,10 @@ class _Lines:
         except ValueError:
             return ServiceError("malformed", "each line must be JSON in UTF-8, without a repeated member")
         charged = label_for(common.mechanism, label)
-        return Spend(user, common.mechanism, common.reports, charged, digest, note, common.policy, key)
+        spend = Spend(user, common.mechanism, common.reports, charged, digest, note, common.policy, key)
+        if alike:
+            self._alike = spend
+        return spend
 
     def _look_at(self, rest: str, asked: dict[str, Any]) -> Spend:
         try:
@@ -243,7 +286,13 @@ class _Read(NamedTuple):
 
 def _read_lines(desk: AuthContext, body: bytes, keyed: bool) -> list[_Read]:
     reader = _Lines(desk, keyed)
-    return [_Read(number, reader.read(text)) for number, text in _lines_in(body)]
+    lines = _lines_in(body)
+    most = _most_lines(body)
+    if lines and reader.share(lines[0][1]):
+        del lines[0]
+    if len(lines) > most:
+        raise _too_many_lines(most, str(len(lines)))
+    return [_Read(number, reader.read(text)) for number, text in lines]
 
 
 async def _body_of(request: Request, room: BatchRoom) -> bytes:
@@ -251,27 +300,28 @@ async def _body_of(request: Request, room: BatchRoom) -> bytes:
     body, ends = bytearray(), 0
     async for chunk in request.stream():
         ends += chunk.count(b"\n")
-        if len(body) + len(chunk) > MOST_BYTES:
-            raise ServiceError("too-large", f"a batch must have at most {MOST_BYTES} bytes. Send several batches.")
-        if ends > _MOST_LINE_ENDS:
-            raise _too_many_lines(f"more than {_MOST_LINE_ENDS}, blank lines included")
-        room.take(len(chunk))
         body += chunk
+        if len(body) > MOST_BYTES:
+            raise ServiceError("too-large", f"a batch must have at most {MOST_BYTES} bytes. Send several batches.")
+        most = _most_lines(body)
+        if ends > _BLANK * most:
+            raise _too_many_lines(most, f"more than {_BLANK * most}, blank lines included")
+        room.take(len(chunk))
     return bytes(body)
+
+
+def _most_lines(body: bytes | bytearray) -> int:
+    """Return the most lines of a batch whose body begins like this."""
+    return MOST_ALIKE if _COMMON.match(body) else MOST_LINES
 
 
 def _lines_in(body: bytes) -> list[tuple[int, bytes]]:
     """Return the lines of a body that are not blank, each with its number; for a thread, not for the event loop."""
-    lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
-    if len(lines) > MOST_LINES:
-        raise _too_many_lines(str(len(lines)))
-    return lines
+    return [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
 
 
-def _too_many_lines(found: str) -> ServiceError:
-    return ServiceError(
-        "too-large", f"a batch must have at most {MOST_LINES} lines: got {found}. Send several batches."
-    )
+def _too_many_lines(most: int, found: str) -> ServiceError:
+    return ServiceError("too-large", f"a batch must have at most {most} lines: got {found}. Send several batches.")
 
 
 def _charge_batch(desk: AuthContext, lines: list[_Read], key: str) -> Response:

@@ -11,9 +11,10 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 from ldp_budget import Accountant, InvalidParameter
+from ldp_budget.accounting import bulk_run
 from ldp_budget_service.api.schemas import MOST_LINES
 from ldp_budget_service.client import Client
-from ldp_budget_service.client import batch as client_batch
+from ldp_budget_service.routes import spends
 from ledger_contract import coin
 from service_threads import Served
 
@@ -66,16 +67,21 @@ def test_receipt_of_a_service_has_the_position_of_the_ledger(served: Served, cli
 
 def test_spend_many_cuts_batches_that_the_service_accepts(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
     sizes: list[int] = []
-    result = client.spend_many(
-        (f"user {number}" for number in range(MOST_LINES + 5)),
-        coin("0.5"),
-        key="run",
-        on_batch=lambda users, refused: sizes.append(users),
-    )
-    assert (sizes, result.spent) == ([MOST_LINES, 5], MOST_LINES + 5)
-    monkeypatch.setattr(client_batch, "MOST_BYTES", 1000)
-    users = [f"{number}-{'x' * 100}" for number in range(30)]
-    cut = list(client_batch.batches(users, {"policy": "default"}))
-    assert [user for each in cut for user in each.users] == users
-    assert len(cut) > 3
-    assert all(len(b"".join(each.lines)) <= 1000 for each in cut)
+    users = [f"user {number}" for number in range(MOST_LINES + 5)]
+    result = client.spend_many(users, coin("0.5"), key="run", on_batch=lambda users, refused: sizes.append(users))
+    assert (sizes, result.spent) == ([MOST_LINES + 5], MOST_LINES + 5)
+
+
+@pytest.mark.parametrize("name", ["x" * 1000, "é" * 700, "𝕏" * 300, 'quote " and \\ ' * 60])
+def test_spend_many_of_long_names_cuts_batches_that_the_service_accepts(
+    monkeypatch: pytest.MonkeyPatch, client: Client, name: str
+) -> None:
+    monkeypatch.setattr(bulk_run, "BATCH_BYTES", 20_000)
+    monkeypatch.setattr(spends, "MOST_BYTES", 21_500)
+    sizes: list[int] = []
+    users = [f"{number} {name}" for number in range(40)]
+    assert client.spend_many(users, coin("0.5"), key="run", on_batch=lambda n, refused: sizes.append(n)).spent == 40
+    assert sum(sizes) == 40
+    assert len(sizes) > 1
+    assert min(sizes[:-1]) >= 10
+    assert client.spend_many(users, coin("0.5"), key="run").repeated == 40

@@ -125,3 +125,36 @@ def test_shard_needs_a_key_and_may_be_empty(budget: CommandLine, people: Path) -
     done = budget("spend-many", people, *OUE, "--key", "monday", "--shard", "2/2")
     assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
     assert done.stderr.endswith(f"no batch of column id of {people} is in shard 2/2, so no user was charged\n")
+
+
+@pytest.fixture
+def team(budget: CommandLine) -> CommandLine:
+    """The ledger has an API key with the name team."""
+    budget("api-key", "create", "team", "--scope", "spend")
+    return budget
+
+
+def test_spend_many_with_a_caller_is_the_run_of_that_api_key(team: CommandLine, people: Path) -> None:
+    arguments = ["spend-many", people, *OUE, "--key", "monday", "--caller", "team"]
+    assert team(*arguments).stdout.startswith("spent: 2, refused: 1, repeated: 0")
+    assert team(*arguments).stdout.startswith("spent: 0, refused: 1, repeated: 2")
+    assert "another caller" not in team(*arguments).stderr
+    assert team.json("history", "bob")[0]["by"] == "team"
+
+
+def test_spend_many_without_a_caller_notes_that_a_service_charges_again(team: CommandLine, people: Path) -> None:
+    done = team("spend-many", people, *OUE, "--key", "monday")
+    assert "Through a service, --key monday is a run of another caller" in done.stderr
+    assert "--caller NAME" in done.stderr
+
+
+def test_spend_many_with_a_wrong_caller_charges_no_user(team: CommandLine, people: Path) -> None:
+    assert "'nobody'. API keys: team" in team.error(
+        "spend-many", people, *OUE, "--key", "monday", "--caller", "nobody"
+    )
+    assert "--caller needs --key" in team.error("spend-many", people, *OUE, "--caller", "team", code=2)
+    assert team.json("ledger", "stats")["entries_by_kind"].get("spent", 0) == 0
+
+
+def test_spend_many_with_a_key_and_no_api_keys_prints_no_note(budget: CommandLine, people: Path) -> None:
+    assert "another caller" not in budget("spend-many", people, *OUE, "--key", "monday").stderr

@@ -49,6 +49,76 @@ def test_blank_lines_between_the_lines_are_skipped(client: TestClient) -> None:
     assert [json.loads(row)["line"] for row in answer.text.splitlines()] == [3, 5]
 
 
+COIN = {"name": "rr", "epsilon": "0.1"}
+
+
+def body_of(*rows: Any) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def rows_of(answer: Any) -> list[dict[str, Any]]:
+    return [json.loads(row) for row in answer.text.splitlines()]
+
+
+def test_common_members_sent_once_make_the_same_batch(client: TestClient) -> None:
+    names = [f"common {number}" for number in range(5)]
+    shared = {"mechanism": COIN, "policy": "default", "note": "weekly"}
+    short = sent(client, body_of({"common": shared}, *({"user": name} for name in names)), "common")
+    assert [(row["line"], row["status"], row["repeated"]) for row in rows_of(short)] == [
+        (number, "spent", False) for number in range(2, 7)
+    ]
+    long = sent(client, body_of(*({"user": name, **shared} for name in names)), "common")
+    assert [(row["line"], row["repeated"]) for row in rows_of(long)] == [(number, True) for number in range(1, 6)]
+
+
+def test_line_may_add_members_to_the_common_ones_and_not_repeat_them(client: TestClient) -> None:
+    rows = [
+        {"user": "ada"},
+        {"user": "ada", "reports": 2},
+        {"user": "ada", "mechanism": COIN},
+        {"user": "ada", "policy": "x"},
+        {},
+        {"user": "ada", "key": "k"},
+        {"user": "ada", "strange": 1},
+        {"common": {}, "user": "ada"},
+    ]
+    answer = sent(client, body_of({"common": {"mechanism": COIN}}, *rows), "more")
+    found = [row["status"] for row in rows_of(answer)]
+    assert found == ["spent", "spent", "failed", "failed", *["failed"] * 4]
+
+
+def test_common_members_with_keys_in_the_lines(client: TestClient) -> None:
+    rows = [{"user": "eve", "key": "1"}, {"user": "eve", "key": "1"}, {"user": "eve"}]
+    answer = client.post("/v1/spends:batch", content=body_of({"common": {"mechanism": COIN}}, *rows))
+    assert [row.get("repeated") for row in rows_of(answer)] == [False, True, None]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"common": {}, "more": 1},
+        {"common": []},
+        {"common": None},
+        {"common": {"user": "a"}},
+        {"common": {"key": "a"}},
+    ],
+)
+def test_wrong_common_line_is_refused_and_charges_nothing(client: TestClient, first: Any) -> None:
+    answer = sent(client, body_of(first, {"user": "zoe", "mechanism": COIN}), "wrong")
+    assert (answer.status_code, answer.json()["type"]) == (400, "/problems/malformed")
+    assert sent(client, body_of({"user": "zoe", "mechanism": COIN}), "wrong").status_code == 200
+
+
+def test_lines_with_common_members_may_be_more(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spends, "MOST_LINES", 3)
+    monkeypatch.setattr(spends, "MOST_ALIKE", 6)
+    common = {"common": {"mechanism": COIN}}
+    users = [{"user": f"many {number}"} for number in range(7)]
+    assert len(rows_of(sent(client, b"\n \n" + body_of(common, *users[:6]), "many"))) == 6
+    assert sent(client, body_of(common, *users), "too many").status_code == 413
+    assert sent(client, body_of(*({**each, "mechanism": COIN} for each in users[:4])), "plain").status_code == 413
+
+
 def test_line_that_is_too_long_has_a_problem_and_the_others_are_charged(client: TestClient) -> None:
     long = b'{"user": "bob", "note": "' + b"x" * spends.MOST_LINE_BYTES + b'"}'
     rows = [json.loads(row) for row in sent(client, LINE + b"\n" + long, "long").text.splitlines()]
