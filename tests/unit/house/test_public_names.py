@@ -214,6 +214,8 @@ ldp_budget.sdk.frequency_oracle
 ldp_budget.sdk.interpreter
 ldp_budget.sdk.law
 ldp_budget.sdk.law.all_outcomes
+ldp_budget.sdk.law.corners
+ldp_budget.sdk.law.intervals
 ldp_budget.sdk.law.law
 ldp_budget.sdk.law.rules
 ldp_budget.sdk.law.totality

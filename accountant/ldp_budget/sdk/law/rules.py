@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .all_outcomes import AllOutcomes
+from .corners import Numbers
 from .law import Unknown
 
 if TYPE_CHECKING:
     from ..client_program import Program
     from .law import Law
 
-RULES: tuple[type[Law], ...] = (AllOutcomes,)
+RULES: tuple[type[Law], ...] = (AllOutcomes, Numbers)
 
 
 def law_of(program: Program) -> Law:
