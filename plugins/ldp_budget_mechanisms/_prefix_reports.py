@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw
+from ldp_budget.sdk.hash_families import HashFamily
 
-from ._sketch_reports import HashFamily, hadamard
+from ._sketch_reports import hadamard
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate
+    from ldp_budget.sdk.hash_families import HashFamily, Words
 
-    from ._sketch_reports import HashFamily, SketchAggregate, Words
+    from ._sketch_reports import SketchAggregate
 
     Cells = NDArray[np.int64]
 
@@ -225,7 +226,7 @@ class Sketch(FrequencyMechanism):
 
     @functools.cached_property
     def _family(self) -> HashFamily:
-        from ._sketch_reports import HashFamily
+        from ldp_budget.sdk.hash_families import HashFamily
 
         return HashFamily(self.seed, self.hashes, self.width)
 

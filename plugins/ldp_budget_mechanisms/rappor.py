@@ -288,7 +288,7 @@ class Rappor(Mechanism):
     def _family(self) -> BloomFamily:
         from ._rappor_reports import BloomFamily
 
-        return BloomFamily(self.cohorts, self.bits, self.hashes, self.seed)
+        return BloomFamily(self.bits, self.hashes, self.seed, self.cohorts)
 
     # -- verification -----------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from ..errors import NotSupported
 from ..sampling import bernoulli, geometric, integers, laplace, normal, subsets
 from ..sampling.memoisation import memo_words
 from .client_program import OPERATORS, Ascending
+from .hash_families import polynomial_hash
 from .operator_forms import MOST, check_draw, check_ranges, check_result
 
 if TYPE_CHECKING:
@@ -157,17 +158,6 @@ def _floyd(vector: Vector, least: int) -> Vector:
     return chosen
 
 
-def _polynomial(seed: str, function: int, value: int, width: int) -> int:
-    prime = 2**61 - 1
-    key = hashlib.blake2b(str(seed).encode(), digest_size=32, person=b"ldp-budget seed").digest()
-    point = hashlib.blake2b(str(value).encode(), key=key, digest_size=8, person=b"value").digest()
-    index = function.to_bytes(8, "little")
-    words = hashlib.blake2b(index, key=key, digest_size=24, person=b"coefficients").digest()
-    x, a, b, c = (word % prime for word in struct.unpack("<4Q", point + words))
-    y: int = ((a * x + b) * x + c) % prime
-    return width * y >> 61
-
-
 def _bloom(seed: str, cohort: int, value: int, size: int, hashes: int) -> Vector:
     digest = hashlib.shake_128(f"ldp-budget bloom 1:{seed}:{cohort}:{value}".encode()).digest(8 * hashes)
     bits = [0] * size
@@ -204,7 +194,7 @@ _WHOLE: dict[str, Callable[..., Any]] = {
     "onehot": lambda place, size: _put([0] * size, place, 1),
     "join": lambda bits: sum(bit << place for place, bit in enumerate(bits)),
     "floyd": _floyd,
-    "polynomial": _polynomial,
+    "polynomial": polynomial_hash,
     "bloom": _bloom,
 }
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .client_program import Program
     from .domain import Domain
     from .estimates import Aggregate, Estimate
+    from .vectorised_client import VectorisedClient
 
 
 EXPECTED = "a guarantee of ldp_budget.guarantees, such as Pure(self.epsilon)"
@@ -85,7 +86,8 @@ class Mechanism:
     """A local randomizer with declared parameters and a guarantee.
 
     A subclass sets `name`, `summary` and `source`, declares its fields, and defines at least `guarantee`. With that
-    alone it can be calibrated, planned and charged. With `randomize`, `aggregate` and `estimate` it also collects.
+    alone it can be calibrated, planned and charged. With `domain`, `client_program`, `aggregate` and `estimate` it also
+    collects.
 
     `calibrate(**target)` makes a mechanism from a target. Calling the class also accepts parameters that replace a
     target, such as `gaussian(sigma=10)`. Two mechanisms are equal when their declared values are equal.
@@ -319,7 +321,9 @@ class Mechanism:
         return self.domain.read(texts)
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> Any:
-        """Randomize each value of a 1-d array into a report.
+        """Randomize each value of a 1-d array into a report, by the client program.
+
+        A class with a program does not override it. A class without one may: its client is then audited, not exact.
 
         Parameters:
             values: one for each user, an array or a list of values of `domain`.
@@ -336,7 +340,24 @@ class Mechanism:
             NotSupported: the mechanism has no client.
             TypeError: `rng` is not a source of randomness.
         """
-        raise NotSupported(f"mechanism {self.name} has no client, so it cannot randomize")
+        from ..sampling import open_stream
+
+        client = self._client
+        answers = self.domain.check(values)  # type: ignore[union-attr]
+        return client(client.read(answers), open_stream(rng), secrets)
+
+    @functools.cached_property
+    def _client(self) -> VectorisedClient:
+        from .vectorised_client import VectorisedClient
+
+        if self.domain is None or type(self).client_program is Mechanism.client_program:
+            raise NotSupported(f"mechanism {self.name} has no client, so it cannot randomize")
+        return VectorisedClient(self.client_program(), context=self.fingerprint, lot=self._lot)
+
+    @property
+    def _lot(self) -> int | None:
+        """The most users who are drawn together; None for what the program suggests, see `VectorisedClient`."""
+        return None
 
     def client_program(self) -> Program:
         """The client as data, which any device can run; see `client_program`.

@@ -211,6 +211,7 @@ ldp_budget.sdk.consistency
 ldp_budget.sdk.domain
 ldp_budget.sdk.estimates
 ldp_budget.sdk.frequency_oracle
+ldp_budget.sdk.hash_families
 ldp_budget.sdk.interpreter
 ldp_budget.sdk.law
 ldp_budget.sdk.law.all_outcomes
@@ -227,6 +228,8 @@ ldp_budget.sdk.parameters
 ldp_budget.sdk.questionnaire_estimates
 ldp_budget.sdk.share_laws
 ldp_budget.sdk.subsampled_estimates
+ldp_budget.sdk.value_ranges
+ldp_budget.sdk.vectorised_client
 ldp_budget.testing
 ldp_budget_postgres
 ldp_budget_postgres.pool

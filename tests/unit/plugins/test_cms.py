@@ -21,7 +21,7 @@ import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.sampling import ONE
-from ldp_budget_mechanisms._sketch_reports import HashFamily
+from ldp_budget.sdk.hash_families import HashFamily
 
 Cms: Any = ldp_budget.mechanism("cms")
 Hcms: Any = ldp_budget.mechanism("hcms")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldp_budget_mechanisms._sketch_reports import PRIME, HashFamily, _multiply_add, _scaled
+from ldp_budget.sdk.hash_families import PRIME, HashFamily, _multiply_add, _scaled
 
 seeds = st.one_of(st.integers(0, 2**63 - 1), st.text(max_size=20))
 below_prime = st.one_of(st.integers(0, PRIME - 1), st.sampled_from([0, 1, 2**30, 2**31 - 1, 2**31, PRIME - 1]))
