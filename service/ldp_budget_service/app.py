@@ -23,10 +23,10 @@ from .http_middleware import Methods, RawPathMiddleware
 from .observability import health, metrics
 from .observability.logs import Watched
 from .observability.verification import Verifications
-from .plain_routes import PlainRoutes
 from .report_store import Collections, Inboxes
 from .request_limits import AdmissionMiddleware, Load, Rate
 from .routes import ROUTERS as ROUTES
+from .routes.spends import PlainRoutes
 from .settings import Settings
 from .usage_cache import UsageCache
 
@@ -115,7 +115,7 @@ def _watch(app: FastAPI, settings: Settings) -> None:
     """Add the middleware. The last one added is the outermost."""
     app.add_middleware(Methods, ROUTERS)
     app.add_middleware(RawPathMiddleware)
-    app.add_middleware(PlainRoutes, ROUTERS)
+    app.add_middleware(PlainRoutes)
     app.add_middleware(AdmissionMiddleware, settings, app.state.load, auth.Known(app.state), LARGE)
     if settings.tracing:
         from .observability.logs import Traced

@@ -120,7 +120,7 @@ def find(state: State, token: str) -> Respondent | None:
     found = state.invitations.find(token)
     if found is None:
         return None
-    request_context.current_request().caller = CALLER
+    request_context.CURRENT.get().caller = CALLER
     state.respondents.check((found.user, found.key))
     return Respondent(state.accountant, found, state.collections, state.invitations, token)
 
@@ -500,7 +500,7 @@ def _desk(state: State, access: Access, token: str) -> AuthContext:
         raise _unauthorized(access)
     if (now := key.state(state.accountant.now())) != ACTIVE:
         raise _ended(key, now)
-    request_context.current_request().caller = key.name
+    request_context.CURRENT.get().caller = key.name
     if access.scope != ANY and not key.allows(access.scope):
         raise _forbidden(
             f"this API key lacks the scope {access.scope}: it has {', '.join(key.scopes)}. "

@@ -140,7 +140,7 @@ class ServiceError(LdpBudgetError):
 def problem_body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the body of a problem."""
     status = STATUSES.get(code, 500)
-    request_context.current_request().code = code
+    request_context.CURRENT.get().code = code
     body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
     return {**body, **{name: value for name, value in (more or {}).items() if name not in body}}
 

@@ -36,22 +36,13 @@ class RequestContext:
     """Adds a number to an outcome, with the periods of the limits that refused."""
 
 
-_TOLD: ContextVar[RequestContext | None] = ContextVar("told", default=None)
-
-
-def begin(told: RequestContext) -> None:
-    """Make this the current request of this task and of the threads that it waits for."""
-    _TOLD.set(told)
-
-
-def current_request() -> RequestContext:
-    """Return the context of the current request; outside of a request, an unused one."""
-    return _TOLD.get() or RequestContext()
+CURRENT: ContextVar[RequestContext] = ContextVar("current", default=RequestContext())  # noqa: B039
+"""The request of this task and of the threads that it waits for; outside of a request, one whose values are not used."""
 
 
 def count(charges: Iterable[Charge]) -> None:
     """Count the outcomes of charges."""
-    counted = current_request().count
+    counted = CURRENT.get().count
     ended = Counter(("repeated" if each.repeated else each.status, each.binding) for each in charges)
     for (outcome, periods), number in ended.items():
         counted(outcome, number, periods)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -114,6 +114,9 @@ ALIVE = "/livez"
 MOST_BATCH_BYTES = 128 << 20
 """Maximum bytes of all batches in progress, as sent. Their lines take a few times as much."""
 _IPV6_NETWORK = 64
+_KEY = b"authorization"
+"""Header that carries API keys and invitations."""
+_Head: TypeAlias = dict[bytes, bytes]
 
 _log = logging.getLogger("ldp_budget_service")
 
@@ -191,17 +194,20 @@ class AdmissionMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        unknown = not _says_a_key(scope) or is_page(scope)
+        page = is_page(scope)
+        # The names of headers that came more than once keep their first value.
+        head = dict(reversed(scope["headers"]))
+        unknown = page or _KEY not in head
         self._load.in_flight += 1
         self._load.unknown_in_flight += unknown
         try:
-            await self._answer(scope, receive, send)
+            await self._answer(scope, head, page, receive, send)
         finally:
             self._load.in_flight -= 1
             self._load.unknown_in_flight -= unknown
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        context, started = request_context.current_request(), False
+    async def _answer(self, scope: Scope, head: _Head, page: bool, receive: Receive, send: Send) -> None:
+        context, started = request_context.CURRENT.get(), False
 
         async def complete(message: Message) -> None:
             nonlocal started
@@ -211,7 +217,7 @@ class AdmissionMiddleware:
                 message = {**message, "headers": headers}
             await send(message)
 
-        refusal = await self._refusal(scope)
+        refusal = await self._refusal(scope, head, page)
         if refusal is not None:
             await refusal(scope, receive, complete)
             return
@@ -222,7 +228,7 @@ class AdmissionMiddleware:
             if not started:
                 answer = problem("internal", "the service failed. The operator finds the cause in the log.")
                 await answer(scope, receive, complete)
-        if context.caller is None and _says_a_key(scope) and not is_page(scope):
+        if context.caller is None and _KEY in head and not page:
             # The key was invalid or the route ignored it, and `_refusal` has not counted the request.
             self._addresses.take(address(scope))
 
@@ -236,8 +242,10 @@ class AdmissionMiddleware:
 
         async def bounded() -> Message:
             nonlocal arrived, complete
+            if complete:
+                return await receive()
             try:
-                async with asyncio.timeout_at(None if complete else deadline):
+                async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
                 why = "the body of the request did not arrive in time"
@@ -249,32 +257,30 @@ class AdmissionMiddleware:
 
         return bounded
 
-    async def _refusal(self, scope: Scope) -> Response | None:
+    async def _refusal(self, scope: Scope, head: _Head, page: bool) -> Response | None:
         """Return the response that refuses a request; None to admit it."""
         most = self._settings.most_in_flight
         # Requests without a key get half of the places at most, so that they never take those of the others.
         full = self._load.in_flight > most or self._load.unknown_in_flight > max(1, most // 2)
-        if full and scope["path"] != ALIVE and (self._load.in_flight > most or not _says_a_key(scope)):
+        if full and scope["path"] != ALIVE and (self._load.in_flight > most or _KEY not in head):
             return problem("overloaded", "too many requests are in progress. Try again later.", headers=RETRY)
-        wait = await self._wait(scope)
+        wait = 0.0 if page else await self._wait(scope, head)
         if wait:
             return error_response(too_many(wait))
-        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        length = head.get(b"content-length", b"0")
         too_large = length.isdigit() and int(length) > self._settings.most_bytes
         if too_large and scope["path"] not in self._large:
             return problem("too-large", self._too_large())
         fault = fault_of(scope["headers"])
         return None if fault is None else problem("malformed", fault)
 
-    async def _wait(self, scope: Scope) -> float:
+    async def _wait(self, scope: Scope, head: _Head) -> float:
         """Return the seconds for which the address of a request must wait.
 
         Many people share an address. So neither a good key or invitation waits, nor a page for those who have one,
         however many requests without a key come from there. With an invalid key a request counts after its response.
         """
-        if is_page(scope):
-            return 0.0
-        if not _says_a_key(scope):
+        if _KEY not in head:
             return self._addresses.take(address(scope))
         wait = self._addresses.wait(address(scope))
         return 0.0 if wait and await self._callers.know(token_of(scope)) else wait
@@ -283,14 +289,9 @@ class AdmissionMiddleware:
         return f"the body is larger than {self._settings.most_bytes} bytes. Send less, or several requests."
 
 
-def _says_a_key(scope: Scope) -> bool:
-    """True if a request has an `Authorization` header, which carries API keys."""
-    return any(name == b"authorization" for name, _ in scope["headers"])
-
-
 def token_of(scope: Scope) -> str:
     """Return the bearer token of a request; empty without one."""
-    value = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    value = dict(reversed(scope["headers"])).get(_KEY, b"")
     scheme, _, token = value.decode("latin-1").partition(" ")
     return token if scheme.lower() == "bearer" else ""
 
@@ -343,6 +344,8 @@ SECURITY: Headers = [
 ]
 """Default headers of a response. A route may override them; pages have policies of their own."""
 
+_SECURITY = {name for name, _ in SECURITY}
+
 TRANSPORT_SECURITY = (b"strict-transport-security", b"max-age=31536000")
 """Header of responses to requests over TLS."""
 
@@ -355,6 +358,9 @@ _NAMING = {
 # Request ids that may be logged: a person's name does not look like this.
 _ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
 _ID_BYTES = 16
+_random = bytearray()
+_RANDOM_BYTES = 1 << 12
+"""Bytes that are drawn at once: each draw lets another thread run."""
 
 
 def identifier(headers: Headers) -> str:
@@ -362,7 +368,11 @@ def identifier(headers: Headers) -> str:
     for name, value in headers:
         if name == b"x-request-id" and _ID.fullmatch(value):
             return value.decode("ascii")
-    return secrets.token_hex(_ID_BYTES)  # a counter would tell a respondent how many others there are
+    if len(_random) < _ID_BYTES:
+        _random.extend(secrets.token_bytes(_RANDOM_BYTES))
+    drawn = _random[-_ID_BYTES:]
+    del _random[-_ID_BYTES:]
+    return drawn.hex()  # a counter would tell a respondent how many others there are
 
 
 def fault_of(headers: Headers) -> str | None:
@@ -386,7 +396,8 @@ def fault_of(headers: Headers) -> str | None:
 def completed(headers: Headers, request_id: str, *, over_tls: bool, close: bool) -> Headers:
     """Return the headers of a response, completed with the default ones."""
     said = {name.lower() for name, _ in headers}
-    found = [*headers, *(each for each in SECURITY if each[0] not in said)]
+    own = SECURITY if said.isdisjoint(_SECURITY) else [each for each in SECURITY if each[0] not in said]
+    found = [*headers, *own]
     found.append((b"x-request-id", request_id.encode("ascii")))
     if over_tls:
         found.append(TRANSPORT_SECURITY)

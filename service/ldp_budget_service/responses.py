@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import LdpBudgetError, UserErased
 from ldp_budget.accounting.receipts import REFUSED, Receipt
-from ldp_budget_service.api._receipt_text import receipt_text
 from ldp_budget_service.api.schemas import MOST_ENTRIES, NEXT_ENTRY, POSITION, receipt_form
 
 from . import request_context
 from .error_codes import as_json, problem_of
 from .problems import json_answer, refusal
+from .receipt_text import receipt_text
 from .visibility import numbered_alone
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
-from logging.handlers import QueueHandler, QueueListener
-from queue import SimpleQueue
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from opentelemetry import propagate, trace
@@ -35,6 +36,9 @@ _TRUSTED = ("uvicorn.error",)
 """Loggers whose messages concern only the server. Their exceptions are still reduced; the access log is separate."""
 
 
+_as_text = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
 class JsonLines(logging.Formatter):
     """Formatter that turns a record into one line of JSON."""
 
@@ -48,7 +52,7 @@ class JsonLines(logging.Formatter):
                 said["error"] = error
         if record.exc_info and record.exc_info[1] is not None:
             said["error"] = describe(record.exc_info[1])
-        return json.dumps(said, ensure_ascii=False, default=str)
+        return _as_text(said)
 
     @staticmethod
     def _event(record: logging.LogRecord) -> str:
@@ -64,8 +68,7 @@ def logging_to(stream: TextIO, *, requests: bool = True) -> Iterator[None]:
     A thread writes the lines: a stream that its reader does not read delays no request. The end of the block waits for
     the lines that are left.
     """
-    lines: SimpleQueue[logging.LogRecord] = SimpleQueue()
-    handler = QueueHandler(lines)
+    handler = _LaterLines(stream)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -75,17 +78,63 @@ def logging_to(stream: TextIO, *, requests: bool = True) -> Iterator[None]:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = name != "uvicorn.access"
-    listener = QueueListener(lines, logging.StreamHandler(stream))
-    listener.start()
     try:
         yield
     finally:
-        listener.stop()
+        handler.end()
+
+
+class _LaterLines(logging.Handler):
+    """Handler whose thread writes the lines of a moment together.
+
+    A thread that is woken for each line takes turns with the event loop: that costs as much as a request.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._lines: deque[str] = deque()
+        self._some, self._ended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand the line of a record to the thread."""
+        try:
+            self._lines.append(self.format(record))
+            if not self._some.is_set():
+                self._some.set()
+        except Exception:
+            self.handleError(record)
+
+    def end(self) -> None:
+        """Write the lines that are left, and end the thread."""
+        self._ended.set()
+        self._some.set()
+        self._thread.join()
+
+    def _write(self) -> None:
+        while not self._ended.is_set():
+            self._some.wait()
+            self._ended.wait(_MOMENT_SECONDS)
+            self._some.clear()
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            with suppress(Exception):  # the stream is closed, or its disk is full
+                self._stream.write("".join([f"{line}\n" for line in lines]))
+                self._stream.flush()
+
+
+_MOMENT_SECONDS = 0.02
 
 
 def _moment(seconds: float) -> str:
     whole, micros = divmod(round(seconds * 1e6), 10**6)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{micros:06}Z"
+    return f"{_second(whole)}.{micros:06}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(whole: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 
 
 # -- requests ----------------------------------------------------------------------------------------
@@ -117,7 +166,7 @@ class Watched:
             await self._app(scope, receive, send)
             return
         told = request_context.RequestContext(identifier(scope["headers"]), count=self._metrics.count)
-        request_context.begin(told)
+        request_context.CURRENT.set(told)
         status, start = 499, time.perf_counter()  # 499: the client has disconnected
 
         async def answer(message: Message) -> None:
@@ -174,7 +223,7 @@ class Traced:
         with self._tracer.start_as_current_span(
             method, parent, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
-            request_context.current_request().trace = format(span.get_span_context().trace_id, "032x")
+            request_context.CURRENT.get().trace = format(span.get_span_context().trace_id, "032x")
             span.set_attribute("http.request.method", method)
 
             async def answer(message: Message) -> None:

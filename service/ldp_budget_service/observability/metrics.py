@@ -89,7 +89,7 @@ class Metrics:
             registry=registry,
         )
         registry.register(_OfTheLedger(accountant, state))
-        self._known: dict[tuple[str, ...], Any] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float, told: RequestContext) -> None:
         """Count a request."""
@@ -103,15 +103,22 @@ class Metrics:
         if told.code is not None:
             self._problems.labels(told.code).inc()
         if told.caller is not None:
-            self._keys.labels(told.caller).inc()
+            self._labelled(self._keys, told.caller).inc()
 
     def count(self, outcome: str, number: int, periods: Iterable[str]) -> None:
         """Count the outcomes of charges, and the limits that refused them."""
-        self._charges.labels(outcome).inc(number)
+        self._labelled(self._charges, outcome).inc(number)
         if outcome != "refused":
             return
         for period in {period.partition(" ")[0] for period in periods}:
             self._refusals.labels(period if period in PERIODS else OTHER).inc(number)
+
+    def _labelled(self, counter: Counter, label: str) -> Any:
+        """Return the part of a counter with this label; the library takes a lock to find it."""
+        found = self._known.get((counter, label))
+        if found is None:
+            found = self._known[counter, label] = counter.labels(label)
+        return found
 
     def asked(self) -> dict[str, int]:
         """Return the number of charges since the process started, by outcome."""

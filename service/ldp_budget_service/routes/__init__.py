@@ -1,7 +1,7 @@
 """The routes, one module per subject."""
 
 from .. import http_middleware  # noqa: F401  # registers the path convertor `:name`
-from . import calculations, collections, ledger, policies, spends, users
+from . import calculations, collections, ledger, policies, reservations, spends, users
 
 ROUTERS = (
     spends.router,  # first: the routers are searched in this order for each request
@@ -20,6 +20,6 @@ ROUTERS = (
     policies.proposals_router,
     calculations.router,
     collections.reports_router,
-    spends.reservations_router,
+    reservations.router,
     users.router,
 )

@@ -25,7 +25,7 @@ from ..auth import Caller, Reader, router_of
 from ..problems import documented
 from ..responses import DOCUMENTED, FIRST, MOST, Row, history_response, ok_with_position, streamed
 from ..schemas import Asked, Switch, Whole
-from .spends import open_reservations
+from .reservations import open_reservations
 
 router = router_of(tags=["users"])
 

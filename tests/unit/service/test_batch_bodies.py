@@ -156,13 +156,13 @@ def test_large_body_is_parsed_outside_of_the_event_loop(
     client: TestClient, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[str] = []
-    parse = json_bodies.strict_json
+    parse = json_bodies.parsed
 
-    def noted(text: str) -> Any:
+    def noted(body: bytes) -> Any:
         threads.append(threading.current_thread().name)
-        return parse(text)
+        return parse(body)
 
-    monkeypatch.setattr(json_bodies, "strict_json", noted)
+    monkeypatch.setattr(json_bodies, "parsed", noted)
     body = json.dumps({"users": ["u" * 100] * (size // 100)})
     assert client.post("/v1/balances", content=body, headers={"Content-Type": "application/json"}).status_code == 200
     assert threads

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ldp_budget.accounting.limits import Limit, Share, ShareLimit, in_zone
 from ldp_budget.accounting.receipts import LimitState, Receipt
 from ldp_budget.guarantees.fixed_point import LARGEST, Costs
-from ldp_budget_service.api import _receipt_text as texts
-from ldp_budget_service.api._receipt_text import receipt_text
+from ldp_budget_service import receipt_text as texts
 from ldp_budget_service.api.schemas import receipt_form
+from ldp_budget_service.receipt_text import receipt_text
 
 WHOLE = [Limit.parse(text) for text in ("lifetime=4", "day=0.1,1e-9", "week=3.3333333333333333333,1e-6,zcdp")]
 WHOLE += [Limit.parse(text) for text in ("month=1e6,1e-5,gdp", "day=2,1e-5+1e-7,renyi", "lifetime=1e-9,0.5,zcdp")]
