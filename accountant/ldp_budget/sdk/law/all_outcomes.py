@@ -231,6 +231,8 @@ class _Outcomes:
 
     def subset(self, m: int, n: int) -> _Fork:
         self._expect(2, min(n, m - n))
+        if m > self._most:
+            raise _too_many(self._most)  # the numbers themselves are listed
         return self._uniform(comb(m, n), map(list, combinations(range(m), n)))
 
     def shuffle(self, vector: Vector) -> _Fork:

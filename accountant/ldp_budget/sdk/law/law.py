@@ -56,6 +56,9 @@ class Law:
     every_pair: bool = False
     """True if `pairs` covers every two answers; False if the law covers only the answers that were compared."""
 
+    tight: bool = True
+    """True if two answers have exactly the law of `pairs`; False if it is a bound, which some program may not reach."""
+
     def pairs(self) -> list[Pairs]:
         """Return (P, Q) of the outcomes, for each two answers that have to be compared; the other order follows.
 
@@ -114,6 +117,8 @@ class Law:
             raise Unknown(f"the law by {self.rule} covers only the answers that were compared, not all of them")
         ratio = self.ratio
         if stated is not None and (ratio is None or ratio > Fraction(exp_down(stated))):
+            if not self.tight:
+                raise Unknown(f"by {self.rule}, the bound of the loss is larger than the stated ε: {stated}")
             loses = "without a bound" if ratio is None else f"up to {ln_up(decimal_up(ratio)):.12g}"
             raise ValueError(f"a report of the client program loses {loses}, more than the stated ε: {stated}")
         if ratio is None:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .affine_slabs import AffineSlabs
 from .all_outcomes import AllOutcomes
 from .corners import Numbers
+from .hadamard_words import HadamardWords
+from .independent_draws import IndependentDraws
+from .independent_places import IndependentPlaces
 from .law import Unknown
+from .tracked_answers import TrackedAnswers
 
 if TYPE_CHECKING:
     from ..client_program import Program
     from .law import Law
 
-RULES: tuple[type[Law], ...] = (AllOutcomes, Numbers)
+RULES: tuple[type[Law], ...] = (
+    IndependentPlaces,
+    IndependentDraws,
+    TrackedAnswers,
+    AffineSlabs,
+    HadamardWords,
+    AllOutcomes,
+    Numbers,
+)
 
 
 def law_of(program: Program) -> Law:

@@ -39,6 +39,11 @@ class _Bounds(NamedTuple):
 
 def cannot_fail(program: Program) -> bool:
     """Return True if every step is defined for every answer and every outcome of the draws, and the report holds it."""
+    return bounds_of(program) is not None
+
+
+def bounds_of(program: Program) -> dict[str, _Bounds] | None:
+    """Return bounds of every step, for every answer and every outcome of the draws; None if a run may fail."""
     known = {"value": _Bounds(0, _answers(program) - 1)}
     try:
         known |= {name: _of_table(table) for name, table in program.table_values.items()}
@@ -47,8 +52,8 @@ def cannot_fail(program: Program) -> bool:
         for part in program.report["parts"]:
             _check_part(part, known[part[1]])
     except _MayFail:
-        return False
-    return True
+        return None
+    return known
 
 
 def _answers(program: Program) -> int:
