@@ -1,4 +1,4 @@
-"""`ldp-budget plan --survey` and `plan --collection`: margins of error and sample sizes before anything is asked."""
+"""`ldp-budget plan` of a question, a survey or a collection: margins and sample sizes before anything is asked."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
 
+from .margin_plan import plan_answers
 from .mechanism_subcommands import MechanismGroup
-from .number_types import WholeRange, parse_margin
+from .number_types import NumberRange, WholeRange, parse_margin
 from .output import counted, decimal_option, json_option, next_step, print_json, rounded
+from .plots import plot_option
 from .tables import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OPTIONS = ("--survey", "--collection")
+_OPTIONS = ("--answers", "--survey", "--collection", "--respondents", "--margin")
 _COMMAND = "survey:"
 """A name that no mechanism can have."""
 
 
 class PlanGroup(MechanismGroup):
-    """`plan MECHANISM`, and with --survey or --collection another command under the same name."""
+    """`plan MECHANISM`, and with --answers, --survey or --collection another command under the same name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if any(arg.partition("=")[0] in _OPTIONS for arg in args):
@@ -36,16 +38,25 @@ class PlanGroup(MechanismGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] == _COMMAND:
-            return "--survey", plan_survey, args[1:]
+            return "--answers", plan_survey, args[1:]
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("How many people, which ε, how precise"):
+            formatter.write_text("ldp-budget plan --answers 6 --respondents 3000 --epsilon 1")
+            formatter.write_text("ldp-budget plan --answers 6 --respondents 3000 --margin 4%")
+            formatter.write_text("ldp-budget plan --survey health.toml --respondents 1200")
+            formatter.write_text("All options: ldp-budget plan --answers --help")
         super().format_options(ctx, formatter)
-        formatter.write_paragraph()
-        formatter.write_text("For surveys and sample sizes: ldp-budget plan --survey FILE.toml --help")
 
 
 @click.command("plan")
+@click.option(
+    "--answers",
+    type=WholeRange(2, 10**9),
+    metavar="D",
+    help="Plan a question with D answers. Needs no mechanism and no file.",
+)
 @click.option("--survey", metavar="FILE|NAME", help="Plan the survey of a TOML file, or of the ledger.")
 @click.option("--collection", metavar="NAME", help="Plan a collection of one question.")
 @click.option("--respondents", type=WholeRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
@@ -53,8 +64,28 @@ class PlanGroup(MechanismGroup):
     "--margin",
     metavar="SHARE",
     callback=parse_margin,
-    help="Show how many respondents give this margin, such as 3%, at 95 %.",
+    help="Show how many respondents, or which ε, give this margin at 95 %, such as 3%.",
 )
+@click.option("--epsilon", metavar="E", help="The ε of one report. With --answers.")
+@click.option(
+    "--deff", type=NumberRange(1, 1000), metavar="D", help="The design effect of the sample. With --answers."
+)
+@click.option(
+    "--weights-cv",
+    type=NumberRange(0, 30),
+    metavar="CV",
+    help="The coefficient of variation of the weights, in place of --deff.",
+)
+@click.option(
+    "--groups", type=WholeRange(1, 10**6), metavar="G", help="Also show the margin in each of G equal groups."
+)
+@click.option(
+    "--population",
+    type=WholeRange(1, 10**12),
+    metavar="N",
+    help="The respondents are drawn from N people: sampling error shrinks, noise does not. With --answers.",
+)
+@plot_option("the margin against the number of people, for three ε. With --answers")
 @click.option(
     "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
 )
@@ -62,20 +93,28 @@ class PlanGroup(MechanismGroup):
 @click.pass_context
 def plan_survey(
     ctx: click.Context,
+    /,
+    answers: int | None,
     survey: str | None,
     collection: str | None,
     respondents: int | None,
     margin: float | None,
+    epsilon: str | None,
+    plot: str | None,
     total_epsilon: str | None,
     as_json: bool,
+    **sample: Any,
 ) -> None:
-    """Show margins of error, or the number of respondents that gives a margin.
+    """Show the margin of a question or survey, or the number of people or the ε that gives a margin.
 
-    For a survey it compares how many questions each respondent answers, with the ε of each question that makes the
+    For a question with --answers, two of people, ε and margin give the third. The margin is about the population. For
+    a survey it compares how many questions each respondent answers, with the ε of each question that makes the
     largest margin smallest. All figures are for the worst answers.
 
     \b
     Example:
+      ldp-budget plan --answers 6 --respondents 3000 --epsilon 1
+      ldp-budget plan --answers 6 --respondents 3000 --margin 4%
       ldp-budget plan --survey health.toml --respondents 1200
       ldp-budget plan --survey health.toml --margin 3%
       ldp-budget plan --collection mood --margin 3%
@@ -83,8 +122,14 @@ def plan_survey(
     from ldp_budget_surveys.survey_planning import plan_collection
     from ldp_budget_surveys.survey_planning import plan_survey as planned
 
-    if (survey is None) == (collection is None):
-        raise click.UsageError("Give either --survey or --collection.")
+    if sum(each is not None for each in (answers, survey, collection)) != 1:
+        raise click.UsageError("Give one of --answers, --survey and --collection.")
+    if answers is not None:
+        if total_epsilon is not None:
+            raise click.UsageError("--total-epsilon needs --survey.")
+        plan_answers(answers, epsilon, respondents, margin, sample, plot, as_json)
+        return
+    _only_with_answers(epsilon=epsilon, plot=plot, **sample)
     if (respondents is None) == (margin is None):
         raise click.UsageError("Give either --respondents N or --margin SHARE, such as --margin 3%.")
     if survey is None:
@@ -106,6 +151,12 @@ def plan_survey(
 
     total = None if total_epsilon is None else decimal_option("total_epsilon", total_epsilon)
     _show(planned(read_survey(ctx, survey), respondents, margin, total), _print_survey, as_json)
+
+
+def _only_with_answers(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs --answers D.")
 
 
 def _show(row: dict[str, Any], show: Any, as_json: bool) -> None:

@@ -106,19 +106,20 @@ class Precision:
         noise = (1 - share) * self.at_zero + share * self.at_one
         return (noise + self.collisions * (1 - share) ** 2 * (asked - 1)) / asked
 
-    def worst(self, asked: int, sampling: float) -> Worst:
-        """Return the largest margin and variance over the shares; `sampling` is c."""
+    def worst(self, asked: int, sampling: float, design_effect: float = 1.0) -> Worst:
+        """Return the largest margin and variance over the shares; `sampling` is c. A design effect multiplies s²."""
         from ..sdk.subsampled_estimates import worst_share_variance
 
         low, high = self.bias
         slope = (1 + high - low) ** 2
         if not self.collisions and not any(self.bias):
-            variance = worst_share_variance(self.at_zero, self.at_one, sampling) / asked
+            variance = design_effect * worst_share_variance(self.at_zero, self.at_one, sampling) / asked
             return Worst(Z * math.sqrt(variance), variance)
         largest = Worst(0.0, 0.0)
         for step in range(_SHARES + 1):
             share = step / _SHARES
             variance = self.variance_at(share, asked) + sampling * slope * share * (1 - share) / asked
+            variance *= design_effect
             margin = margin_of((1 - share) * low + share * high, math.sqrt(variance))
             largest = Worst(max(largest.margin, margin), max(largest.variance, variance))
         return largest

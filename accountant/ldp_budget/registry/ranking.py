@@ -61,13 +61,9 @@ def rank_frequency(
     check_users(users)
     if margin is not None:
         check_share("margin", margin)
-    for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
-        check_number(name, value)
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
     rows = []
-    for mechanism in _calibrated(FrequencyMechanism, lambda each: each.for_answers(**target), target):
-        if mechanism.domain != Categories(domain_size):
-            continue
+    for mechanism in frequency_mechanisms(epsilon, domain_size):
         worst, mean = mechanism.share_errors(users)
         rows.append(
             {
@@ -83,9 +79,27 @@ def rank_frequency(
                 **({} if extra is None else extra(mechanism)),
             }
         )
-    if not rows:
-        raise InvalidParameter("domain_size", "a whole number >= 2", domain_size)
     return Ranking(sorted(rows, key=lambda row: _rounded(row["mean_std_error"])))
+
+
+def frequency_mechanisms(epsilon: Number, domain_size: int) -> list[FrequencyMechanism]:
+    """Return every installed mechanism of that many answers, calibrated to ε, in the order of registration.
+
+    Parameters:
+        epsilon: of one report.
+        domain_size: the number of answers.
+
+    Raises:
+        InvalidParameter: an argument has the wrong type or is out of range.
+    """
+    for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
+        check_number(name, value)
+    target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
+    calibrated = _calibrated(FrequencyMechanism, lambda each: each.for_answers(**target), target)
+    found = [mechanism for mechanism in calibrated if mechanism.domain == Categories(domain_size)]
+    if not found:
+        raise InvalidParameter("domain_size", "a whole number >= 2", domain_size)
+    return found
 
 
 def rank_numeric(

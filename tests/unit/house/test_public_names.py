@@ -267,6 +267,7 @@ ldp_budget_surveys.designs.strata
 ldp_budget_surveys.designs.survey_estimates
 ldp_budget_surveys.designs.two_way
 ldp_budget_surveys.designs.weights
+ldp_budget_surveys.margin_planning
 ldp_budget_surveys.pages
 ldp_budget_surveys.pages.summary_blocks
 ldp_budget_surveys.pages.summary_charts
