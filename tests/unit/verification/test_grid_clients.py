@@ -92,23 +92,6 @@ def test_grid_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "others", "last"), [(1, 1, 1), (2, 5, 5), (5, 3, 3), (3, 4, 2), (4, 4, 1)])
-def test_grid_bound_of_a_moving_window_is_that_of_its_worst_pair(width: int, others: int, last: int) -> None:
-    for kept in (ONE // 3, ONE - ONE // 5, ONE // 50):
-        program = program_of(numeric_grids._Moving(kept, width, others, last), last)
-        laws = [law(program, value) for value in range(last + 1)]
-        assert all(len(each) == width + others for each in laws)
-        bound = numeric_grids._bound_of(program)
-        assert bound is not None
-        pairs = list(permutations(laws, 2))
-        assert bound.ratio == max(p[row] / q[row] for p, q in pairs for row in p)
-        for slope in SLOPES:
-            assert bound.divergence(slope) == max(
-                hockey_stick([(p[row], q[row]) for row in p], slope) for p, q in pairs
-            )
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("floor", [0, 4000])
 @pytest.mark.parametrize("ratio", ["0.5", "0.9", "0.99"])
 def test_grid_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: int) -> None:
@@ -200,7 +183,7 @@ def test_grid_with_a_too_small_guarantee_is_not_proved(name: str) -> None:
     for epsilon in (Decimal("0.99"), Decimal("0.9999")):
         found = check_grid(Pure(epsilon), honest.client_program())
         assert found is not None
-        assert found.verdict == "unproven"
+        assert found.verdict == ("violated" if name in ("hybrid", "square-wave") else "unproven")
     assert check_grid(Pure(Decimal("1.0000001")), honest.client_program()).verdict == "holds"  # type: ignore[union-attr]
 
 

@@ -21,10 +21,6 @@ are supported:
   N = low·C + (high - low)·a, and M the same of b. Then H(λ) = max(0, V, 1 - λ + λV'), with V' of the points swapped
   and 1/λ. V = a·high/N - λ·a·low/M if a + b ≤ C, else V = (C-b)(high/N - λ·low/M). The first grows with b, the second
   falls in a. On each remaining edge V is concave.
-- A window of K cells that moves with the point and is not cut off. A report is in it with probability p, else in
-  one of M other cells. Two points d apart differ in min(d, K) cells of either window.
-- The same with some probability, and else one of two cells, of which the upper one is likelier the larger the point,
-  linearly. The loss is at most the larger of both kinds, and H(λ), which is convex, at most the mean of both.
 """
 
 from __future__ import annotations
@@ -38,9 +34,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget.guarantees import FinitePair, Pure, SymmetricPair, Unbounded
 from ldp_budget.sampling import ONE
+from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.client_program import whole
+from ldp_budget.sdk.law.corners import Numbers
 
-from .dominance import HOLDS, UNPROVEN, Finding, check_largest, corners, variation_of
+from .dominance import HOLDS, UNPROVEN, Finding, check, check_largest, corners, variation_of, worst
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,10 +73,25 @@ def check_grid(guarantee: Guarantee, program: Program) -> Finding | None:
         return None
     found = _bound_of(program)
     if found is None:
-        return None
+        return _by_corners(guarantee, program)
     if isinstance(guarantee, Unbounded) or _is_within(guarantee, found):
         return Finding(HOLDS)
     return Finding(UNPROVEN, "a bound of its law over all values leaves the promise open")
+
+
+def _by_corners(guarantee: Guarantee, program: Program) -> Finding | None:
+    """Check all pairs of numbers by those at the corners of their regions; None if these do not cover all pairs."""
+    if program.input["kind"] != "number" or program.memo:
+        return None
+    try:
+        law = Numbers(program)
+        pairs = law.pairs() if law.every_pair else []
+    except NotSupported:
+        return None
+    if not pairs:
+        return None
+    comparisons = [Comparison.rows(*zip(*pair, strict=True)) for pair in pairs]
+    return worst(check(guarantee, each) for found in comparisons for each in (found, found.swapped()))
 
 
 def _is_within(guarantee: Pure | SymmetricPair | FinitePair, bound: Bound) -> bool:
@@ -97,7 +110,7 @@ def _bound_of(program: Program) -> Bound | None:
     if given["kind"] != "number" or program.memo or sent != {"cell"}:
         return None
     last, steps = int(given["last"]), dict[str, Any](program.steps)
-    for read in (_staircase_of, _weights_of, _window_of, _moving_of, _mixture_of):
+    for read in (_staircase_of, _weights_of, _window_of):
         try:
             found = read(steps, dict(program.tables), last)
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
@@ -326,92 +339,3 @@ def _highest(value: Callable[[int], Fraction], low: int, high: int) -> Fraction:
         else:
             high = middle
     return value(low)
-
-
-# -- a window that moves ---------------------------------------------------------------------------------------------
-
-
-class _Moving(NamedTuple):
-    kept: int
-    width: int
-    others: int
-    last: int
-
-    def drawing(self) -> tuple[tuple[str, Any], ...]:
-        beyond: list[Any] = ["where", ["ge", "far", "value"], self.width, 0]
-        return (
-            ("kept", ["bit", whole(self.kept)]),
-            ("near", ["below", self.width]),
-            ("far", ["below", self.others]),
-            ("inside", ["add", "value", "near"]),
-            ("outside", ["add", "far", beyond]),
-            ("cell", ["where", "kept", "inside", "outside"]),
-        )
-
-    def bound(self, tables: Any) -> Bound | None:
-        if not (0 < self.kept < ONE and self.width >= 1 and 1 <= self.last <= self.others):
-            return None
-        chance = Fraction(self.kept, ONE)
-        own, other = chance / self.width, (1 - chance) / self.others
-        apart = min(self.last, self.width)
-
-        def excess(slope: Fraction) -> Fraction:
-            return apart * (max(Fraction(0), own - slope * other) + max(Fraction(0), other - slope * own))
-
-        return Bound(max(own / other, other / own), excess)
-
-
-def _moving_of(steps: dict[str, Any], tables: dict[str, Any], last: int) -> _Moving | None:
-    if tables:
-        return None
-    return _Moving(int(steps["kept"][1]), int(steps["near"][1]), int(steps["far"][1]), last)
-
-
-# -- a window that moves, or one of two numbers ----------------------------------------------------------------------
-
-
-class _Mixture(NamedTuple):
-    moving: _Moving
-    windowed: int
-    least: int
-    growth: int
-    high: int
-    low: int
-
-    def drawing(self) -> tuple[tuple[str, Any], ...]:
-        *steps, (_, own) = self.moving.drawing()
-        number: list[Any] = ["where", "upper", self.high, self.low]
-        return (
-            ("windowed", ["bit", whole(self.windowed)]),
-            *steps,
-            ("own", own),
-            ("upper", ["bit_at", ["add", whole(self.least), ["mul", "value", whole(self.growth)]]]),
-            ("cell", ["where", "windowed", "own", number]),
-        )
-
-    def bound(self, tables: Any) -> Bound | None:
-        window, ends = self.moving.bound(tables), (self.least, self.least + self.growth * self.moving.last)
-        if window is None or not (0 <= self.windowed <= ONE and self.growth >= 0 and 0 < ends[0] <= ends[1] < ONE):
-            return None
-        first, last = (Fraction(end, ONE) for end in ends)
-        share = Fraction(self.windowed, ONE)
-
-        def excess(slope: Fraction) -> Fraction:
-            # H is convex in the pair of inputs, so the two ends are the worst.
-            numbers = max(_bit_excess(first, last, slope), _bit_excess(last, first, slope))
-            return share * window.excess(slope) + (1 - share) * numbers
-
-        return Bound(max(window.ratio, last / first, (1 - first) / (1 - last)), excess)
-
-
-def _bit_excess(p: Fraction, q: Fraction, slope: Fraction) -> Fraction:
-    return max(Fraction(0), p - slope * q) + max(Fraction(0), 1 - p - slope * (1 - q))
-
-
-def _mixture_of(steps: dict[str, Any], tables: dict[str, Any], last: int) -> _Mixture | None:
-    _, (_, least, (_, _, growth)) = steps["upper"]
-    _, _, _, (_, _, high, low) = steps["cell"]
-    moving = _moving_of(steps, tables, last)
-    if moving is None:
-        return None
-    return _Mixture(moving, int(steps["windowed"][1]), int(least), int(growth), int(high), int(low))
