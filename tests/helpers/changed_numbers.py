@@ -90,6 +90,10 @@ def good_programs() -> list[Program]:
         numbers([["report", ["bit_at", ["add", str(2**62), ["mul", "value", str(2**60)]]]]], 6, uint("report", 1)),
         numbers([["n", ["below", 6]], ["r", ["div", ["add", "n", "value"], 3]]], 5, uint("r", 255)),
         numbers([["n", ["below", 5]], ["r", ["mod", ["add", "n", "value"], 7]]], 6, uint("r", 255)),
+        numbers([["n", ["below", 4]], ["r", ["add", ["div", "value", 3], "n"]]], 7, uint("r", 255)),
+        numbers(
+            [["n", ["bit_at", ["mul", ["shr", "value", 1], str(2**61)]]], ["r", ["add", "n", 3]]], 7, uint("r", 255)
+        ),
         numbers([["n", ["below", 9]], ["r", ["min", ["max", ["add", "n", "value"], 4], 8]]], 5, uint("r", 255)),
     ]
     steps, tables = laplace_weights(5)

@@ -138,7 +138,7 @@ def test_verify_finds_a_tau_below_the_true_one() -> None:
     lower = SymmetricPair(honest.epsilon, honest.guarantee.tau - Decimal("1e-6"))
     found = check_grid(lower, honest.client_program())
     assert found is not None
-    assert found.verdict == "unproven"
+    assert found.verdict == "violated"
     assert check(lower, honest.compare(-1, 1)).verdict == "violated"
 
 

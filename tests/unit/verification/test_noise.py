@@ -13,7 +13,7 @@ import pytest
 import ldp_budget
 from altered_programs import emits
 from ldp_budget import verify
-from ldp_budget_verify.exact.numeric_ranges import check_noise, delta_at
+from ldp_budget_verify.exact.additive_noise import check_noise, delta_at
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """Proofs for clients that send a number as a cell of a public grid: bounds over all values.
 
-The bounds are derived from the program's steps. Inputs are the points 0..last between the cells. Five kinds of steps
-are supported:
+The bounds are derived from the program's steps. Inputs are the points 0..last between the cells. Where the corners of
+regions cover every pair (`ldp_budget.sdk.law.corners`), these are checked. Three kinds of steps have bounds of their
+own:
 
 - Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. Its
   probability is P(i)·s(j)/2, where s is one number for j < R, and another beyond. P(i) is made of binary digits, so
@@ -32,6 +33,7 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import FinitePair, Pure, SymmetricPair, Unbounded
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison
@@ -73,25 +75,27 @@ def check_grid(guarantee: Guarantee, program: Program) -> Finding | None:
         return None
     found = _bound_of(program)
     if found is None:
-        return _by_corners(guarantee, program)
+        try:
+            return check_corners(guarantee, program) if program.input["kind"] == "number" else None
+        except NotSupported:
+            return None
     if isinstance(guarantee, Unbounded) or _is_within(guarantee, found):
         return Finding(HOLDS)
     return Finding(UNPROVEN, "a bound of its law over all values leaves the promise open")
 
 
-def _by_corners(guarantee: Guarantee, program: Program) -> Finding | None:
-    """Check all pairs of numbers by those at the corners of their regions; None if these do not cover all pairs."""
-    if program.input["kind"] != "number" or program.memo:
+def check_corners(guarantee: Guarantee, program: Program) -> Finding | None:
+    """Check all pairs of answers by those at the corners of their regions; None if these do not cover all pairs.
+
+    Raises `NotSupported` if the law of the program is not derived.
+    """
+    law = Numbers(program)
+    if program.memo or not law.every_pair:
         return None
-    try:
-        law = Numbers(program)
-        pairs = law.pairs() if law.every_pair else []
-    except NotSupported:
-        return None
-    if not pairs:
-        return None
-    comparisons = [Comparison.rows(*zip(*pair, strict=True)) for pair in pairs]
-    return worst(check(guarantee, each) for found in comparisons for each in (found, found.swapped()))
+    comparisons = [Comparison.rows(*zip(*pair, strict=True)) for pair in law.pairs()]
+    return worst(
+        [Finding(HOLDS), *(check(guarantee, side) for each in comparisons for side in (each, each.swapped()))]
+    )
 
 
 def _is_within(guarantee: Pure | SymmetricPair | FinitePair, bound: Bound) -> bool:

@@ -2,7 +2,7 @@
 
 `compare` is only a description; devices run the program. So whole reports are checked against the entire guarantee
 for every pair of answers, and then against the description. An answer is covered by itself, in a range
-(`numeric_ranges`), or by a symmetry that the steps show (`symmetry`). If not every answer is covered, the program is
+(`sdk.law.corners`), or by a symmetry that the steps show (`symmetry`). If not every answer is covered, the program is
 unproven, and the finding names what was checked. For memoised reports, everything that one secret ever gives is
 checked, see `memoisation_checks`.
 """
@@ -20,13 +20,14 @@ import numpy as np
 
 from ldp_budget._files import canonical_json
 from ldp_budget.errors import NotSupported
-from ldp_budget.guarantees import Memoised, Pure, SymmetricPair, Unbounded
+from ldp_budget.guarantees import Memoised, Pure, Unbounded
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.interpreter import read
 from ldp_budget.sdk.law.all_outcomes import kept_laws, law
 from ldp_budget.sdk.linear_hashing import linear_law
 
 from .. import undefined
+from .additive_noise import check_noise
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_largest, worst
 from .memoisation_checks import (
     cell_laws,
@@ -36,8 +37,7 @@ from .memoisation_checks import (
     pair_is_apart,
     shared_labels,
 )
-from .numeric_grids import check_grid
-from .numeric_ranges import Piece, check_noise, pieces_of
+from .numeric_grids import check_corners, check_grid
 from .symmetry import answers_are_alike
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _listed(
     described = _described(mechanism, program, {known[value]: one for value, one in laws.items()}, least)
     found = worst([*within, described])
     if every is None:
-        looked = cells or _over_ranges(mechanism.guarantee, program)
+        looked = cells or _by_corners(mechanism.guarantee, program)
         if looked.verdict != HOLDS:
             found = worst([found, looked])
     why = f"client program: {found.why}" if found.why else ""
@@ -333,14 +333,9 @@ def _numerator(likely: Fraction | None, common: int) -> int:
 
 def _within(bound: Decimal, laws: list[Law]) -> Finding:
     """Check that no report is more than e^bound times as likely for one answer as for another."""
-    return _largest_within(bound, [{row: (likely, likely) for row, likely in one.items()} for one in laws])
-
-
-def _largest_within(bound: Decimal, laws: list[dict[bytes, tuple[Fraction, Fraction]]]) -> Finding:
-    """Check the same for bounds of each probability; the least and the largest possible ones count."""
-    largest, never = Fraction(1), (Fraction(0), Fraction(0))
+    largest, never = Fraction(1), Fraction(0)
     for row in set().union(*laws):
-        least, most = (side(one.get(row, never)[end] for one in laws) for end, side in enumerate((min, max)))
+        least, most = (side(one.get(row, never) for one in laws) for side in (min, max))
         if not least:
             return Finding(VIOLATED, "a report that one input can give is impossible for another")
         largest = max(largest, most / least)
@@ -350,41 +345,17 @@ def _largest_within(bound: Decimal, laws: list[dict[bytes, tuple[Fraction, Fract
 # -- too many answers to list ------------------------------------------------------------------------------------------
 
 
-def _over_ranges(guarantee: Guarantee, program: Program) -> Finding:
-    """Check all answers, range by range. If bounds do not decide a range, its ends are checked."""
+def _by_corners(guarantee: Guarantee, program: Program) -> Finding:
+    """Check all answers by the pairs at the corners of their regions, see `ldp_budget.sdk.law.corners`."""
     answers = _answers(program)
-    if program.input["kind"] == "word":
-        return Finding(UNPROVEN, f"not every one of its {answers:,} words was looked at")
-    try:
-        pieces = pieces_of(program, answers, _MOST_RUNS)
-    except NotSupported as error:
-        return Finding(UNPROVEN, f"not every one of its {answers:,} answers was looked at: {error}")
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return Finding(VIOLATED, f"it makes no report of some answer: {error}")
-    found = _of_pieces(guarantee, pieces)
-    if found.verdict == HOLDS:
-        return found
-    ends = {value: _law(program, value, _MOST_RUNS) for piece in pieces for value in (piece.first, piece.last)}
-    seen = worst(_promised(guarantee, program, ends, _MOST_RUNS))
-    if seen.verdict == VIOLATED:
-        return seen
-    why = f"its {answers:,} answers were looked at in {len(pieces)} ranges: {found.why or seen.why}"
-    return Finding(UNPROVEN, why)
-
-
-def _of_pieces(guarantee: Guarantee, pieces: list[Piece]) -> Finding:
-    laws = [piece.law for piece in pieces]
-    if isinstance(guarantee, Unbounded):
-        return Finding(HOLDS)
     if isinstance(guarantee, Memoised):
         return Finding(UNPROVEN, "what one secret gives over time was looked at for a few answers")
-    if all(piece.exact for piece in pieces):
-        points = {piece.first: {row: ends[0] for row, ends in piece.law.items()} for piece in pieces}
-        return worst(_pairs_within(guarantee, points))
-    if isinstance(guarantee, Pure) or (isinstance(guarantee, SymmetricPair) and guarantee.tau == 1):
-        found = _largest_within(guarantee.bound, laws)
-        return found if found.verdict == HOLDS else Finding(UNPROVEN, "the bounds of the ranges leave it open")
-    return Finding(UNPROVEN, "its laws differ from answer to answer, and more than ε is promised of them")
+    try:
+        found = check_corners(guarantee, program)
+        why = "what one answer changes is not the same along a range of answers"
+    except NotSupported as error:
+        found, why = None, str(error)
+    return found or Finding(UNPROVEN, f"not every one of its {answers:,} answers was looked at: {why}")
 
 
 # -- comparison with the description -----------------------------------------------------------------------------------

@@ -321,6 +321,10 @@ class Runs:
                 return [(s, a if (op == "min") == bool(c) else b) for s, c in self._compare("lt", a, b, state)]
             case "mod", (Line() as line, int(k)) if k > 0:
                 return self._rest(line, k, state)
+            case "div", (Line(is_affine=True) as line, int(k)) if k > 0 and line.slope % k:
+                return [(one, turn) for one, turn, _ in self._turns(line, k, state)]
+            case "shr", (Line(is_affine=True) as line, int(k)) if 0 <= k <= 64 and line.slope % (1 << k):
+                return [(one, turn) for one, turn, _ in self._turns(line, 1 << k, state)]
         found = _arithmetic(op, given)
         if isinstance(found, Line) and any(abs(each) > _HUGE for each in found[1:]):
             raise Unknown("a number of too many bits")
@@ -428,15 +432,20 @@ class Runs:
     def _rest(self, line: Line, k: int, state: _State) -> list[tuple[_State, Any]]:
         if line.over != 1:
             raise Unknown("the rest of a quotient")
+        return [(one, _settled(rest, one)) for one, _, rest in self._turns(line, k, state)]
+
+    @staticmethod
+    def _turns(line: Line, k: int, state: _State) -> list[tuple[_State, int, Line]]:
+        """Return the branches on which the quotient by k is one number, with that number and the rest."""
         low, high = _bounds(line, state)
-        first, last, rest, found = low // k, high // k, [state], list[tuple[_State, Any]]()
+        first, last, left, found = low // k, high // k, [state], list[tuple[_State, int, Line]]()
         if last - first > _MOST_TURNS:
             raise Unknown("the rest of a wide number")
         for turn in range(first, last + 1):
             own, beyond = (line._replace(plus=line.plus - each * k) for each in (turn, turn + 1))
-            sides = [side for one in rest for side in _below_zero(beyond, one)]
-            found += [(one, _settled(own, one)) for one, less in sides if less]
-            rest = [one for one, less in sides if not less]
+            sides = [side for one in left for side in _below_zero(beyond, one)]
+            found += [(one, turn, own) for one, less in sides if less]
+            left = [one for one, less in sides if not less]
         return found
 
 
