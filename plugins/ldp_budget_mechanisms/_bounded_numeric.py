@@ -44,11 +44,7 @@ from ._bounded_staircase_profile import largest_odds, pair_of_curve
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ldp_budget.guarantees import Guarantee
-    from ldp_budget.sampling import RandomSource, Stream
     from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import BoundedMeanEstimate, SumAggregate
@@ -85,10 +81,6 @@ class BoundedMechanism(NumericMechanism):
 
     def breakpoints_within(self) -> Sequence[float]:
         """Return points ascending from 0 to 1, with `error_within` smooth between neighbors."""
-        raise NotImplementedError
-
-    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return a cell for each user at the given points 0..cells; cell k is between the points k and k+1."""
         raise NotImplementedError
 
     @property
@@ -166,19 +158,12 @@ class BoundedMechanism(NumericMechanism):
     def grid(self) -> tuple[float, float]:
         return self._cell_grid.middles
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Randomize values; reports are numbers (n,), middles of cells of the public grid over [lower, upper]."""
-        from ldp_budget.sampling import open_stream
-
-        from ._interval_grid import draw_cells
-
-        return self._cell_grid.reports(draw_cells(self._cell_grid.points(values), open_stream(rng), self.draw))
-
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
         """Return `draw` as steps of a program, the last of which is `cell`; and their tables."""
         raise NotImplementedError
 
     def client_program(self) -> Program:
+        """Return the client program; reports are numbers (n,), middles of cells of the public grid over [lower, upper]."""
         from ldp_budget.sdk.client_program import Program, float64, nearest
 
         steps, tables = self.drawing()

@@ -19,8 +19,6 @@ import numpy as np
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees.fixed_point import UP
-from ldp_budget.sampling import integers
-from ldp_budget.sampling.rng import blocks
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.client_program import Program, float64, floored, whole
 from ldp_budget.sdk.interpreter import as_reports
@@ -33,13 +31,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import Stream
     from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.domain import Interval
 
     Integers = NDArray[np.int64]
-
-_BLOCK = 1 << 16  # users at a time: their numbers stay in the cache
 
 
 @dataclass(frozen=True)
@@ -73,12 +68,6 @@ class CellGrid:
         """Return the point nearest to one value."""
         return int(self.points([value])[0])
 
-    def reports(self, cells: Integers) -> NDArray[np.float64]:
-        """Return the middles of these cells, which may be outside the interval."""
-        origin, step = self.middles
-        reports: NDArray[np.float64] = origin + cells.astype(np.float64) * step
-        return reports
-
     def cells_of(self, reports: Any) -> Integers:
         """Return the cells whose middles the reports are."""
         origin, step = self.middles
@@ -97,14 +86,6 @@ class CellGrid:
                 f"got {rows.min()} to {rows.max()}"
             )
         return rows
-
-
-def draw_cells(points: Integers, stream: Stream, draw: Callable[[Stream, Integers], Integers]) -> Integers:
-    """Apply `draw` to users at the given points, block by block."""
-    cells = np.empty_like(points)
-    for part in blocks(len(points), _BLOCK):
-        cells[part] = draw(stream, points[part])
-    return cells
 
 
 # -- runs of cells ---------------------------------------------------------------------------------------------------
@@ -129,25 +110,6 @@ def number_runs(cells: NDArray[np.int64], parts: Sequence[tuple[int, int]]) -> N
     """Return the run of each cell."""
     starts = [start for start, _ in parts]
     return (np.searchsorted(starts, cells, side="right") - 1).astype(np.int64)
-
-
-def with_noise(
-    numbers: NDArray[np.float64], noise: NDArray[np.int64], grid: tuple[float, float], width: Fraction
-) -> NDArray[np.float64]:
-    """Return `numbers`, at most `width` above the origin of the grid (origin, step), with noise of whole steps added.
-
-    The noise is a real number rounded down to steps. The numbers are rounded down too, and stay within the last full
-    step
-    of the width. So two numbers differ by at most width/step steps, for any rounding of the division, and the
-    sensitivity
-    does not grow. Both roundings lose half a step on average; the one step added compensates for that.
-    """
-    origin, step = grid
-    last = int(width / Fraction(step))
-    cells = np.clip(np.floor((numbers - origin) / step), 0, last).astype(np.int64)
-    noisy = (cells + noise).astype(np.float64)
-    reports: NDArray[np.float64] = origin + (noisy + 1) * step
-    return reports
 
 
 def noise_program(noise: str, bits: int, interval: Interval, grid: tuple[float, float], width: Fraction) -> Program:
@@ -201,16 +163,6 @@ class WindowChannel:
         """Return the ends, the center, and the points whose window first touches an end or covers all cells but one."""
         reach, cells = self.reach, self.cells
         return [0, 1, reach - 1, reach, reach + 1, cells // 2, *(cells - reach + k for k in (-1, 0, 1)), cells]
-
-    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the cells of reports for users at the given points; cell k is between the points k and k+1."""
-        first = np.maximum(points - self.reach, 0)
-        inside = np.minimum(points + self.reach, self.cells) - first
-        in_window = self.high * inside
-        drawn = integers(stream, in_window + self.low * (self.cells - inside), len(points))
-        other = (drawn - in_window) // self.low
-        other += np.where(other >= first, inside, 0)
-        return np.where(drawn < in_window, first + drawn // self.high, other)
 
     def drawing(self) -> tuple[tuple[str, Any], ...]:
         """Return the same draw as steps of a program, from the point `value`."""

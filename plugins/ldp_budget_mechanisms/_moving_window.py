@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource, Stream
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import SumAggregate
 
@@ -174,19 +173,6 @@ class MovingWindow(NumericMechanism):
 
         return CellGrid(self.interval, POINTS)
 
-    def draw(self, stream: Stream, points: Ints) -> Ints:
-        """Return the cells of reports of users at these points."""
-        import numpy as np
-
-        from ldp_budget.sampling import bernoulli, integers
-
-        kept = bernoulli(stream, self.keep, len(points))
-        # Both are drawn for every user, so that the time taken does not depend on what is kept.
-        inside = points + integers(stream, self.window, len(points))
-        outside = integers(stream, POINTS, len(points))
-        outside += np.where(outside >= points, self.window, 0)
-        return np.where(kept, inside, outside)
-
     def drawing(self, cell: str = "cell") -> Steps:
         """Return the same draw as steps of a program, from the point `value`; the last step has the name `cell`."""
         from ldp_budget.sdk.client_program import whole
@@ -200,20 +186,8 @@ class MovingWindow(NumericMechanism):
             (cell, ["where", "kept", "inside", "outside"]),
         )
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Randomize values; reports are numbers (n,) on the public grid, also beyond lower and upper."""
-        import numpy as np
-
-        from ldp_budget.sampling import open_stream
-
-        from ._interval_grid import draw_cells
-
-        origin, step = self.grid()
-        cells = draw_cells(self._value_grid.points(values), open_stream(rng), self.draw)
-        reports: NDArray[np.float64] = origin + cells.astype(np.float64) * step
-        return reports
-
     def client_program(self) -> Program:
+        """Return the client program; reports are numbers (n,) on the public grid, also beyond lower and upper."""
         from ldp_budget.sdk.client_program import Program, float64, nearest
 
         given = nearest(self.interval, self._value_grid.per_unit, POINTS)

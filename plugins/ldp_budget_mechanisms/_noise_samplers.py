@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up
-from ldp_budget.sampling import ONE, bernoulli, geometric, integers, threshold
+from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.client_program import falling, whole
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from numpy.typing import NDArray
-
-    from ldp_budget.sampling import Stream
 
 
 def digit_thresholds(epsilon: Decimal) -> list[int]:
@@ -67,15 +65,6 @@ def probabilities(thresholds: list[int], most: int) -> list[Fraction]:
     while len(masses) < most:
         masses += [mass * above for mass in masses[-(1 << len(digits)) :]]
     return masses[:most]
-
-
-def geometric_by_digits(stream: Stream, thresholds: list[int], size: int) -> NDArray[np.int64]:
-    """Draw ``size`` counts with the thresholds of `digit_thresholds`."""
-    *digits, above = thresholds
-    counts = geometric(stream, above, size) << len(digits)
-    for place, digit in enumerate(digits):
-        counts += bernoulli(stream, digit, size).astype(np.int64) << place
-    return counts
 
 
 # -- staircase -------------------------------------------------------------------------------------------------------
@@ -132,17 +121,6 @@ class StaircaseSteps:
         upper = Fraction(self.upper, ONE)
         step = upper / self.reach if place < self.reach else (1 - upper) / (self.cells - self.reach)
         return periods[period] * step / 2
-
-    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the cells of reports for users at the given points; cell k is between the points k and k+1."""
-        n = len(points)
-        distance = geometric_by_digits(stream, self.periods, n) * self.cells
-        # Both places are drawn for every user; if a step has no cell, its place is never used.
-        in_upper = integers(stream, max(1, self.reach), n)
-        in_lower = self.reach + integers(stream, max(1, self.cells - self.reach), n)
-        distance += np.where(bernoulli(stream, self.upper, n), in_upper, in_lower)
-        left = bernoulli(stream, ONE // 2, n)
-        return points + np.where(left, ~distance, distance)
 
     def drawing(self) -> tuple[tuple[str, Any], ...]:
         """Return the same draw as steps of a program, from the point `value`."""
@@ -231,14 +209,6 @@ class LaplaceTable:
             sums = np.add.reduceat(side, starts).tolist()
             sides.append([Fraction(mass, sum(sums)) for mass in sums])
         return parts, Comparison.rows(*sides)
-
-    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the cells of reports for users at the given points; cell k is between the points k and k+1."""
-        left = self.below[points]
-        drawn = integers(stream, left + self.below[self.cells - points], len(points))
-        is_left = drawn < left
-        distance = np.searchsorted(self.below, np.where(is_left, drawn, drawn - left), side="right") - 1
-        return np.where(is_left, points - 1 - distance, points + distance)
 
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
         """Return the same draw as steps of a program, from the point `value`, and the table of the totals."""

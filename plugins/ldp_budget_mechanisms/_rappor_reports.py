@@ -22,19 +22,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.sampling import bernoulli, integers
-from ldp_budget.sampling.memoisation import memo_words
-from ldp_budget.sampling.rng import BLOCK_BYTES, blocks
 from ldp_budget.sdk.estimates import CountAggregate, CountEstimate
 from ldp_budget.sdk.hash_families import BloomFilters
-from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums, pack_rows
+from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from ldp_budget.sampling import Stream
-
-    from ._rappor_loss import Thresholds
 
     Secrets = list[bytes] | None
     Floats = NDArray[np.float64]
@@ -73,58 +66,6 @@ class BloomFamily(BloomFilters):
 
 
 # -- client ----------------------------------------------------------------------------------------------------------
-
-
-def draw_reports(
-    stream: Stream,
-    answers: NDArray[np.int64],
-    secrets: Secrets,
-    context: str,
-    family: BloomFamily,
-    thresholds: Thresholds,
-) -> NDArray[np.uint8]:
-    """Return a row for each answer: the cohort in two bytes, little-endian, then the bits of the report, packed."""
-    cohorts = _draw_cohorts(stream, secrets, context, family.cohorts, len(answers))
-    filters = family.filters(answers, cohorts)
-    reports = np.empty((len(answers), 2 + filters.shape[1]), dtype=np.uint8)
-    reports[:, :2] = cohorts.astype("<u2").view(np.uint8).reshape(-1, 2)
-    for part in blocks(len(answers), max(1, BLOCK_BYTES // (8 * family.bits))):
-        own = None if secrets is None else secrets[part]
-        flips = _draw_flips(stream, own, context, answers[part], family.bits, thresholds.flip)
-        reports[part, 2:] = _draw_bits(stream, filters[part] ^ flips, family.bits, thresholds)
-    return reports
-
-
-def _draw_cohorts(stream: Stream, secrets: Secrets, context: str, cohorts: int, count: int) -> NDArray[np.int64]:
-    """Return the cohort of each user, uniform; with secrets a function of the secret alone, never of the value."""
-    if secrets is None:
-        return integers(stream, cohorts, count)
-    words = memo_words(secrets, f"{context} cohort", np.zeros(count, dtype=np.int64), 1)[:, 0]
-    return (words % np.uint64(cohorts)).astype(np.int64)
-
-
-def _draw_flips(
-    stream: Stream, secrets: Secrets, context: str, answers: NDArray[np.int64], bits: int, threshold: int
-) -> NDArray[np.uint8]:
-    """Return the permanent bits that differ from the filter's, packed; with secrets a function of secret and value.
-
-    B' is a fair coin with probability f and B otherwise, so it differs from B with probability f/2.
-    """
-    if secrets is None:
-        return _packed(stream, threshold, len(answers), bits)
-    words = memo_words(secrets, f"{context} permanent bits", answers, bits)
-    return pack_rows(words < np.uint64(threshold))
-
-
-def _draw_bits(stream: Stream, permanent: NDArray[np.uint8], bits: int, thresholds: Thresholds) -> NDArray[np.uint8]:
-    """Return the bits of one report, packed: a one with probability q if the permanent bit is 1, p if it is 0."""
-    ones = _packed(stream, thresholds.one, len(permanent), bits)
-    zeros = _packed(stream, thresholds.zero, len(permanent), bits)
-    return (permanent & ones) | (~permanent & zeros)
-
-
-def _packed(stream: Stream, threshold: int, rows: int, bits: int) -> NDArray[np.uint8]:
-    return pack_rows(bernoulli(stream, threshold, rows * bits).reshape(rows, bits))
 
 
 def number_reports(reports: Any, alone: tuple[NDArray[np.bool_], NDArray[np.bool_]]) -> NDArray[np.int64]:

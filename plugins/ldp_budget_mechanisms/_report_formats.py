@@ -17,11 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.sampling import bernoulli, integers
-from ldp_budget.sampling.memoisation import memo_words, secrets_for_each
-from ldp_budget.sampling.rng import blocks
 from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, ShareCountLaw, SupportLaw
-from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums, pack_rows
+from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import Stream
     from ldp_budget.sdk.share_laws import Cumulants
 
     Floats = NDArray[np.float64]
@@ -42,14 +38,6 @@ if TYPE_CHECKING:
 
 
 # -- randomized response ---------------------------------------------------------------------------------------------
-
-
-def draw_coins(stream: Stream, answers: NDArray[np.int64], keep: int, noise: int) -> NDArray[np.uint8]:
-    """Return a yes with probability `keep` / 2**64 for the answer yes, and `noise` / 2**64 for no; (n,)."""
-    # Both coins are drawn for every user, so that the time taken does not depend on the answer.
-    if_yes = bernoulli(stream, keep, len(answers))
-    if_no = bernoulli(stream, noise, len(answers))
-    return np.where(answers == 1, if_yes, if_no).astype(np.uint8)
 
 
 def count_both(reports: Any) -> tuple[int, NDArray[np.int64]]:
@@ -131,17 +119,6 @@ class MatrixEstimator:
         )
 
 
-def draw_rows(stream: Stream, answers: NDArray[np.int64], total: int, weights: list[list[int]]) -> NDArray[Any]:
-    """Return a report for each answer, (n,), by the integer weights of its column, each of which sums to `total`."""
-    draws = integers(stream, total, len(answers))
-    reports = np.empty(len(answers), dtype=np.min_scalar_type(len(weights[0]) - 1))
-    users = np.argsort(answers, kind="stable")
-    ends = np.cumsum(np.bincount(answers, minlength=len(weights)))
-    for column, same in zip(weights, np.split(users, ends[:-1]), strict=True):
-        reports[same] = np.searchsorted(np.cumsum(column), draws[same], side="right")
-    return reports
-
-
 def count_rows(reports: Any, kinds: int) -> tuple[int, NDArray[np.int64]]:
     """Return the number of reports, and the count of each of the `kinds`. Raises `NotSupported` for others."""
     rows = as_reports(reports)
@@ -159,32 +136,6 @@ PARTS_BITS = 20
 """α is a multiple of S / 2**20, and so is every value before it is rounded."""
 
 
-def fresh_bits(stream: Stream, cells: Cells, thresholds: tuple[int, int]) -> OneBits:
-    """Return a bit for each cell, (n,); `thresholds` are that of cell 0 and the increase for every further cell."""
-    return bernoulli(stream, _thresholds_at(cells, thresholds), len(cells)).view(np.uint8)
-
-
-def kept_bits(
-    stream: Stream, cells: Cells, thresholds: tuple[int, int], secrets: Any, context: str, flip: int
-) -> OneBits:
-    """Return the bits from the users' secrets; each is then flipped with probability `flip` / 2**64."""
-    words = memo_words(secrets, f"{context} bit", cells, 1)[:, 0]
-    bits = words < _thresholds_at(cells, thresholds)
-    return (bits ^ bernoulli(stream, flip, len(cells))).view(np.uint8)
-
-
-def _thresholds_at(cells: Cells, thresholds: tuple[int, int]) -> NDArray[np.uint64]:
-    least, growth = thresholds
-    return np.uint64(least) + cells.astype(np.uint64) * np.uint64(growth)
-
-
-def rounded(points: Cells, secrets: Any, context: str) -> Cells:
-    """Return the cells that points, in units of a cell's 2**20th part, are rounded to by each user's own α."""
-    words = memo_words(secrets, f"{context} alpha", np.zeros_like(points), 1)[:, 0]
-    alphas = (words >> np.uint64(64 - PARTS_BITS)).astype(np.int64)
-    return (points + alphas) >> PARTS_BITS
-
-
 def count_ones(reports: Any) -> tuple[int, int]:
     """Return the number of reports, and the number of ones. Raises `NotSupported` for anything but bits."""
     rows = as_reports(reports)
@@ -196,100 +147,7 @@ def count_ones(reports: Any) -> tuple[int, int]:
 # -- d-bit-flip ------------------------------------------------------------------------------------------------------
 
 
-_BLOCK = 1 << 17  # bits at a time: they and their buckets stay in the cache
 _COUNTED = 1 << 18
-_COMPARED = 256
-"""The number of buckets up to which comparing them with one another is faster than a lookup."""
-
-
-def draw_reports(answers: Ints, buckets: int, size: int, draw: Draw) -> Reports:
-    """Return the reports of users with these answers. `draw` is a function from `fresh` or `kept`."""
-    reports = _empty_reports(len(answers), buckets, size)
-    for part in blocks(len(answers), max(1, _BLOCK // size)):
-        drawn, flips = draw(part)
-        reports[part] = _encode(drawn, _own_bits(answers[part], drawn, buckets) ^ flips)
-    return reports
-
-
-def fresh(stream: Stream, buckets: int, size: int, noise: int) -> Draw:
-    """Return a function that draws the buckets of some users, None for all of them, and the flips of their bits."""
-
-    def draw(part: slice) -> tuple[Reports | None, Bits]:
-        count, drawn = part.stop - part.start, None
-        if size < buckets:
-            drawn = draw_buckets(lambda bound: integers(stream, bound, count), buckets, size, count)
-        return drawn, bernoulli(stream, noise, count * size).reshape(count, size)
-
-    return draw
-
-
-def kept(secrets: Any, context: str, answers: Ints, buckets: int, size: int, noise: int) -> Draw:
-    """Return the same function from the users' secrets: the buckets of each user, the flips of each of their values."""
-    own = secrets_for_each(secrets, len(answers))
-
-    def draw(part: slice) -> tuple[Reports | None, Bits]:
-        values, drawn = answers[part], None
-        if size < buckets:
-            words = iter(memo_words(own[part], f"{context} buckets", np.zeros_like(values), size).T)
-            # Off uniform by k/2**64; the buckets are never a function of the value.
-            drawn = draw_buckets(lambda bound: next(words) % np.uint64(bound), buckets, size, len(values))
-        return drawn, memo_words(own[part], f"{context} bits", values, size) < np.uint64(noise)
-
-    return draw
-
-
-def draw_buckets(draw: Callable[[int], NDArray[np.integer]], buckets: int, size: int, count: int) -> Reports:
-    """Return `count` uniform sets of `size` of the buckets, shape (count, size); the order within a row says nothing.
-
-    `draw(bound)` gives `count` uniform integers below `bound`. Floyd's algorithm: the bound grows to `buckets`, and a
-    repeated draw becomes the newest bucket, which no earlier draw could be (Bentley and Floyd, CACM 30, 1987).
-    """
-    chosen = np.empty((size, count), dtype=np.min_scalar_type(2 * buckets - 1))
-    if size > _COMPARED:
-        return _looked_up(draw, chosen, buckets - size).T
-    for place, newest in enumerate(range(buckets - size, buckets)):
-        drawn = draw(newest + 1).astype(chosen.dtype)
-        repeated = np.zeros(count, dtype=np.bool_)
-        for earlier in chosen[:place]:
-            repeated |= earlier == drawn
-        np.copyto(drawn, newest, where=repeated)
-        chosen[place] = drawn
-    return chosen.T
-
-
-def _looked_up(draw: Callable[[int], NDArray[np.integer]], chosen: Reports, first: int) -> Reports:
-    """Draw the same with a set of each user's buckets: comparing each draw with all before is quadratic in the draws."""
-    own: list[set[int]] = [set() for _ in range(chosen.shape[1])]
-    for place in range(len(chosen)):
-        newest = first + place
-        for user, drawn in enumerate(draw(newest + 1).tolist()):
-            bucket = newest if drawn in own[user] else drawn
-            own[user].add(bucket)
-            chosen[place, user] = bucket
-    return chosen
-
-
-def _own_bits(answers: Ints, drawn: Reports | None, buckets: int) -> Bits:
-    """Return True for each drawn bucket that is the user's own, shape (n, d); None means all the buckets in order."""
-    bits: Bits
-    if drawn is None:
-        bits = np.zeros((len(answers), buckets), dtype=np.bool_)
-        bits[np.arange(len(answers)), answers] = True
-    else:
-        bits = drawn == answers.astype(drawn.dtype)[:, np.newaxis]
-    return bits
-
-
-def _encode(drawn: Reports | None, bits: Bits) -> Reports:
-    """Return the reports of these buckets, all of them if None, and their bits (n, d)."""
-    return pack_rows(bits) if drawn is None else 2 * drawn + bits
-
-
-def _empty_reports(count: int, buckets: int, size: int) -> Reports:
-    """Return an array for the reports of `count` users."""
-    if size == buckets:
-        return np.empty((count, -(-buckets // 8)), dtype=np.uint8)
-    return np.empty((count, size), dtype=np.min_scalar_type(2 * buckets - 1))
 
 
 def number_reports(reports: Any, first: int, second: int, *, packed: bool) -> Ints:
@@ -315,7 +173,7 @@ def bit_law(p: Fraction, q: Fraction, stretch: Fraction) -> SupportLaw:
 def count_bits(reports: Any, buckets: int, size: int) -> tuple[int, NDArray[np.int64]]:
     """Return the number of reports, and for each bucket the reports with it and those with a one, shape (2, k).
 
-    Raises `NotSupported` for anything that `draw_reports` could not have made.
+    Raises `NotSupported` for anything that no client sends.
     """
     rows = as_reports(reports)
     if size == buckets:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.sampling import bernoulli, integers, unary_bits
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw, check_same
 from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import Stream
     from ldp_budget.sdk.estimates import SupportLaw
     from ldp_budget.sdk.hash_families import HashFamily, Words
 
@@ -117,32 +115,9 @@ def with_errors(
 # -- count mean sketch -----------------------------------------------------------------------------------------------
 
 
-_DRAWN_TOGETHER = 1 << 13
-"""Reports drawn at a time: the words of a block stay in the cache while it is hashed."""
-
-
 def index_bytes(family: HashFamily) -> int:
     """Return the number of bytes for the number of any function."""
     return max(1, -(-(family.count - 1).bit_length() // 8))
-
-
-def numbered_rows(family: HashFamily, functions: NDArray[np.int64], rest: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return rows of the number of a function, little-endian, and the bytes of `rest`."""
-    head = functions.astype("<i8").view(np.uint8).reshape(-1, 8)[:, : index_bytes(family)]
-    return np.concatenate([head, rest], axis=1)
-
-
-def draw_cms_reports(
-    stream: Stream, family: HashFamily, points: Words, thresholds: tuple[int, int]
-) -> NDArray[np.uint8]:
-    """Return a row for each point: the number of a function in the first bytes, then the packed bits of the cell."""
-    reports = np.empty((len(points), index_bytes(family) + -(-family.width // 8)), dtype=np.uint8)
-    for start in range(0, len(points), _DRAWN_TOGETHER):
-        block, some = reports[start : start + _DRAWN_TOGETHER], points[start : start + _DRAWN_TOGETHER]
-        functions = integers(stream, family.count, len(some))
-        bits = unary_bits(stream, family(functions, some), family.width, *thresholds)
-        block[:] = numbered_rows(family, functions, bits)
-    return reports
 
 
 def number_cms_reports(reports: Reports, family: HashFamily, first: int, second: int) -> Cells:
@@ -197,22 +172,6 @@ def read_rows(reports: Any, family: HashFamily, rest: int, name: str) -> tuple[C
 
 
 _COUNTED = 1 << 20
-
-
-def draw_hcms_reports(stream: Stream, family: HashFamily, points: Words, keep: int) -> Reports:
-    """Return 2(j·m + l) + s for the sign (-1)^s of coefficient l under function j.
-
-    Each sign is kept with probability `keep` / 2**64.
-    """
-    reports = np.empty(len(points), dtype=np.min_scalar_type(2 * family.count * family.width - 1))
-    for start in range(0, len(points), _DRAWN_TOGETHER):
-        some = points[start : start + _DRAWN_TOGETHER]
-        places = integers(stream, family.count * family.width, len(some))
-        kept = bernoulli(stream, keep, len(some))
-        cells = family(places >> cell_bits(family), some)
-        # Bits of the function's number are above those of any cell, so AND leaves them out.
-        reports[start : start + _DRAWN_TOGETHER] = 2 * places + (_odd(places & cells) ^ ~kept)
-    return reports
 
 
 def cell_bits(family: HashFamily) -> int:

@@ -8,38 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.sampling import bernoulli, integers
-from ldp_budget.sampling.rng import blocks
 from ldp_budget.sdk.estimates import check_same
 from ldp_budget.sdk.interpreter import as_reports
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import Stream
     from ldp_budget.sdk.linear_hashing import LinearHashing
 
     Ints = NDArray[np.int64]
 
-_BLOCK = 1 << 15
 """Reports at a time: their numbers stay in the cache."""
 _SPARSE = 8
 """With this many times fewer reports than slabs, only the reported slabs are listed."""
-
-
-def draw_slabs(stream: Stream, space: LinearHashing, answers: Ints, keep: int) -> NDArray[np.uint8]:
-    """Return a report for each answer: a slab that holds it with probability `keep` / 2**64, or another one."""
-    reports = np.empty((len(answers), space.report_bytes), np.uint8)
-    for part in blocks(len(answers), _BLOCK):
-        count = part.stop - part.start
-        directions = integers(stream, space.directions, count)
-        kept = bernoulli(stream, keep, count)
-        # Both are drawn for every user, so that the time taken does not depend on what is kept.
-        inside = integers(stream, space.width, count)
-        outside = integers(stream, space.order - space.width, count) + space.width
-        slabs = space.draw(directions, answers[part], np.where(kept, inside, outside)).astype("<u4")
-        reports[part] = slabs.view(np.uint8).reshape(-1, 4)[:, : space.report_bytes]
-    return reports
 
 
 def slabs_of(reports: Any, space: LinearHashing) -> Ints:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.sampling import bernoulli, integers, subsets
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.interpreter import as_reports
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from ldp_budget.sampling import Stream
 
     Rows = NDArray[np.integer]
     Codes = NDArray[np.int64]
@@ -120,94 +117,7 @@ def number_sequences(rows: Rows, first: int, second: int) -> Codes:
     return codes
 
 
-_BLOCK = 1 << 16
-_LEAST_ROWS = 256
 _COUNTED = 1 << 20
-
-
-def substitutes(stream: Stream, answers: Answers, size: int, keep: int, draws: int = 1) -> Reports:
-    """Keep each answer with probability `keep`/2**64, else return one of the `size` - 1 others; shape (n,).
-
-    `draws`: the number of draws of each user, which are made together, as in the client program.
-    """
-    reports = np.empty(len(answers), dtype=np.min_scalar_type(size - 1))
-    step = max(_BLOCK, draws)
-    for start in range(0, len(answers), step):
-        own = answers[start : start + step].astype(reports.dtype)
-        kept = bernoulli(stream, keep, len(own))
-        others = integers(stream, size - 1, len(own)).astype(reports.dtype)
-        others += others >= own
-        np.copyto(others, own, where=kept)
-        reports[start : start + step] = others
-    return reports
-
-
-def substitute_sets(stream: Stream, answers: Answers, size: int, draws: int, include: int) -> Reports:
-    """Return sets of `draws` answers, ascending, shape (n, draws).
-
-    The own answer is in the set with probability `include`/2**64.
-    """
-    reports = _empty(len(answers), size, draws)
-    for part in _parts(len(answers), draws):
-        own = answers[part]
-        others = subsets(stream, size - 1, draws, len(own))
-        included = bernoulli(stream, include, len(own))
-        place = integers(stream, draws, len(own))
-        # Leaving one out of a uniform set leaves a uniform set; sorting hides which one the own answer replaced.
-        reports[part] = np.sort(_with_own(others, own, included, place), axis=1)
-    return reports
-
-
-def substitute_sequences(stream: Stream, answers: Answers, size: int, hazards: Sequence[int]) -> Reports:
-    """Return distinct answers in the order of drawing, shape (n, draws).
-
-    Draw i is the own answer, if none before was, with probability `hazards[i]`/2**64. The others are a uniform
-    sequence of
-    distinct answers, independent of its place.
-    """
-    draws = len(hazards)
-    reports = _empty(len(answers), size, draws)
-    for part in _parts(len(answers), draws):
-        own = answers[part]
-        others = subsets(stream, size - 1, draws, len(own))
-        _shuffle(stream, others)
-        included, place = _own_place(stream, hazards, len(own))
-        reports[part] = _with_own(others, own, included, place)
-    return reports
-
-
-def _empty(count: int, size: int, draws: int) -> Reports:
-    return np.empty((count, draws), dtype=np.min_scalar_type(size - 1))
-
-
-def _parts(count: int, draws: int) -> list[slice]:
-    step = max(_LEAST_ROWS, _BLOCK // draws)
-    return [slice(start, start + step) for start in range(0, count, step)]
-
-
-def _with_own(others: Answers, own: Answers, included: NDArray[np.bool_], place: Answers) -> Answers:
-    """Turn rows over the `size` - 1 others into rows over all answers, the own one at `place` if it is included."""
-    others += others >= own[:, np.newaxis]
-    rows = np.arange(len(own))
-    others[rows, place] = np.where(included, own, others[rows, place])
-    return others
-
-
-def _shuffle(stream: Stream, rows: Answers) -> None:
-    """Put every row into a uniform order (Fisher and Yates)."""
-    index = np.arange(len(rows))
-    for last in range(rows.shape[1] - 1, 0, -1):
-        chosen = integers(stream, last + 1, len(rows))
-        moved = rows[index, chosen]
-        rows[index, chosen] = rows[:, last]
-        rows[:, last] = moved
-
-
-def _own_place(stream: Stream, hazards: Sequence[int], count: int) -> tuple[NDArray[np.bool_], Answers]:
-    """Return True for each user whose own answer is drawn, and the draw at which it is."""
-    drawn = np.stack([bernoulli(stream, hazard, count) for hazard in hazards])
-    place: Answers = drawn.argmax(axis=0)
-    return drawn[place, np.arange(count)], place
 
 
 def checked_reports(reports: Any, size: int, draws: int, *, distinct: bool) -> Reports:

@@ -52,10 +52,6 @@ from ._citations import GAUSSIAN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import NoiseMeanEstimate, SumAggregate
 
@@ -249,17 +245,8 @@ class Gaussian(NumericMechanism):
     def report_std(self, total: SumAggregate) -> float:
         return self._sigma
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Randomize values; reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
-        from ldp_budget.sampling import normal, open_stream
-
-        from ._interval_grid import with_noise
-
-        numbers = self.interval.check(values)
-        noise = normal(open_stream(rng), _GRID_BITS, len(numbers))
-        return with_noise(numbers, noise, self.grid(), Fraction(self.interval.upper) - Fraction(self.interval.lower))
-
     def client_program(self) -> Program:
+        """Return the client program; reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
         from ._interval_grid import noise_program
 
         interval = self.interval
@@ -309,17 +296,8 @@ class Laplace(AdditiveMechanism):
     def grid(self) -> tuple[float, float]:
         return self.interval.ends[0], self._scale * 2.0**-_GRID_BITS
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Randomize values; reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
-        from ldp_budget.sampling import laplace, open_stream
-
-        from ._interval_grid import with_noise
-
-        numbers = self.interval.check(values)
-        noise = laplace(open_stream(rng), _GRID_BITS, len(numbers))
-        return with_noise(numbers, noise, self.grid(), Fraction(self.stretch))
-
     def client_program(self) -> Program:
+        """Return the client program; reports are numbers (n,) on the public grid, not limited to [lower, upper]."""
         from ._interval_grid import noise_program
 
         interval = self.interval

@@ -45,10 +45,6 @@ from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ldp_budget.sampling import Stream
     from ldp_budget.sdk.channels import Comparison
 
     from ._bounded_numeric import Runs
@@ -139,9 +135,6 @@ class BoundedLaplace(BoundedMechanism):
 
     def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
         return self.table.compare(first, second)
-
-    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.table.draw(stream, points)
 
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
         return self.table.drawing()
@@ -267,9 +260,6 @@ class BoundedStaircase(BoundedMechanism):
 
     def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
         return self.channel.compare(first, second)
-
-    def draw(self, stream: Stream, points: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.channel.draw(stream, points)
 
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
         return self.channel.drawing(), {}

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate
     from ldp_budget.sdk.hash_families import HashFamily, Words
@@ -326,26 +325,18 @@ class CountMeanSketch(Sketch):
     def _cell_probabilities(self) -> tuple[Fraction, Fraction]:
         return self._encoding.support_probabilities[0]
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize values; reports are uint8 (n, b + ceil(m/8)).
-
-        The first b bytes, as many as k - 1 needs, hold the number of the hash function, little-endian. Then cell i is
-        in byte
-        i // 8 at bit i % 8.
-        """
-        from ldp_budget.sampling import open_stream
-
-        from ._sketch_reports import draw_cms_reports
-
-        points = self._points(self.domain.check(values))
-        return draw_cms_reports(open_stream(rng), self._family, points, self._encoding.thresholds)
-
     def check_reports(self, reports: Any) -> None:
         from ._sketch_reports import check_cms_reports
 
         check_cms_reports(reports, self._family)
 
     def client_program(self) -> Program:
+        """Return the client program; reports are uint8 (n, b + ceil(m/8)).
+
+        The first b bytes, as many as k - 1 needs, hold the number of the hash function, little-endian. Then cell i is
+        in byte
+        i // 8 at bit i % 8.
+        """
         from ldp_budget.sdk.client_program import Program, answers, record, whole
 
         from ._sketch_reports import index_bytes
@@ -443,23 +434,20 @@ class HadamardCountMeanSketch(Sketch):
 
     # -- client -----------------------------------------------------------------------------------------
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Randomize values; reports are unsigned integers (n,), the smallest type that holds 2km - 1.
-
-        Report 2(j·m + l) + s is the sign (-1)^s for coefficient l under hash function j.
-        """
-        from ldp_budget.sampling import open_stream
-
-        from ._sketch_reports import draw_hcms_reports
-
-        return draw_hcms_reports(open_stream(rng), self._family, self._points(self.domain.check(values)), self.keep)
-
     def check_reports(self, reports: Any) -> None:
         from ._sketch_reports import check_hcms_reports
 
         check_hcms_reports(reports, self._family)
 
+    @property
+    def _lot(self) -> int | None:
+        return 2**13
+
     def client_program(self) -> Program:
+        """Return the client program; reports are unsigned integers (n,), the smallest type that holds 2km - 1.
+
+        Report 2(j·m + l) + s is the sign (-1)^s for coefficient l under hash function j.
+        """
         from ldp_budget.sdk.client_program import Program, answers, uint, whole
 
         from ._sketch_reports import cell_bits

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, SupportLaw
 
@@ -146,22 +145,16 @@ class DBitFlip(FrequencyMechanism):
 
     # -- client -----------------------------------------------------------------------------------------
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Randomize values; reports are 2·bucket + bit, unsigned integers (n, d).
+    @property
+    def _lot(self) -> int | None:
+        return max(1, 2**17 // self.bits)
+
+    def client_program(self) -> Program:
+        """Return the client program; reports are 2·bucket + bit, unsigned integers (n, d).
 
         If d = k, reports are packed bits, uint8 (n, ceil(k/8)). With `memoize` all randomness comes from `secrets`, and none
         from `rng`.
         """
-        from ldp_budget.sampling import open_stream
-
-        from ._report_formats import draw_reports, fresh, kept
-
-        answers, sizes = self.domain.check(values), (self.buckets, self.bits)
-        if self.memoize:
-            return draw_reports(answers, *sizes, kept(secrets, self.fingerprint, answers, *sizes, self.noise))
-        return draw_reports(answers, *sizes, fresh(open_stream(rng), *sizes, self.noise))
-
-    def client_program(self) -> Program:
         from ldp_budget.sdk.client_program import Program, answers, packed, uint, whole
 
         noise, k, d = whole(self.noise), self.buckets, self.bits

@@ -140,9 +140,6 @@ class Declared(Mechanism):
             f"{self.source!r}"
         )
 
-    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
-        self._draws_nothing()
-
     def client_program(self) -> Any:
         self._draws_nothing()
 

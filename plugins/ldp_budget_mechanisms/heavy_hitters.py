@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate, SupportLaw
 
@@ -192,24 +191,8 @@ class HeavyHitters(Mechanism):
         sizes = np.array(self._sizes)[levels]
         return prefixes // sizes, (prefixes % sizes).astype(np.int64)
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize words, texts or their numbers; reports are uint8 rows: level, function in three bytes, cell."""
-        import numpy as np
-
-        from ldp_budget.sampling import bernoulli, integers, open_stream
-
-        words, stream = self.domain.check(values), open_stream(rng)
-        levels = np.array(self._turns)[integers(stream, len(self._turns), len(words))]
-        functions = integers(stream, self._count, len(words))
-        kept, others = bernoulli(stream, self._keep, len(words)), integers(stream, self._cells - 1, len(words))
-        cells = self._family.cells(functions, *self._prefixes(words, levels)) if len(words) else functions
-        shown = (cells + np.where(kept, 0, 1 + others)) % self._cells
-        reports = np.empty((len(words), 5), dtype=np.uint8)
-        reports[:, 0], reports[:, 4] = levels, shown
-        reports[:, 1:4] = functions.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :3]
-        return reports
-
     def client_program(self) -> Program:
+        """Return the client program; reports are uint8 rows: level, function in three bytes, cell."""
         from ldp_budget.sdk.client_program import Program, answers, record, whole
 
         from ._prefix_reports import CHILDREN, parent_seed, row_seed

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import Stream
-
     from ._moving_window import Steps
 
     Ints = NDArray[np.int64]
@@ -126,17 +124,6 @@ class Hybrid(MovingWindow):
         )
 
     # -- client -----------------------------------------------------------------------------------------
-
-    def draw(self, stream: Stream, points: Ints) -> Ints:
-        import numpy as np
-
-        from ldp_budget.sampling import bernoulli
-
-        (low, high), (least, growth) = self.numbers, self._upper_one
-        windowed = bernoulli(stream, self.piecewise, len(points))
-        cells = super().draw(stream, points)
-        upper = np.uint64(least) + points.astype(np.uint64) * np.uint64(growth)
-        return np.where(windowed, cells, np.where(bernoulli(stream, upper, len(points)), high, low))
 
     def drawing(self, cell: str = "cell") -> Steps:
         from ldp_budget.sdk.client_program import whole

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
 
     from ._sketch_reports import SketchAggregate
@@ -186,52 +185,11 @@ class Loloha(Sketch):
 
     # -- client -----------------------------------------------------------------------------------------
 
-    def memoised(self, values: Any, secrets: Any) -> Cells:
-        """Return the cell of each value under its user's hash function: each cell has one kept draw."""
-        return self._placed(values, secrets)[1]
-
-    def _placed(self, values: Any, secrets: Any) -> tuple[Cells, Cells]:
-        """Return each user's hash function, and the cell of the value."""
-        import numpy as np
-
-        points = self._points(self.domain.check(values))
-        functions = self._words("function", np.zeros(len(points), np.int64), secrets, self.hashes)
-        return functions, self._family(functions, points)
-
-    def _words(self, label: str, values: Cells, secrets: Any, below: int) -> Cells:
-        import numpy as np
-
-        from ldp_budget.sampling.memoisation import memo_words
-
-        words = memo_words(secrets, f"{self.fingerprint} {label}", values, 1)[:, 0]
-        return (words % np.uint64(below)).astype(np.int64)
-
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize values; reports are uint8 rows: the hash function, little-endian, and then the cell in one byte.
+    def client_program(self) -> Program:
+        """Return the client program; reports are uint8 rows: the hash function, little-endian, and then the cell in one byte.
 
         The function and the kept cells come from `secrets`, and the rest from `rng`.
         """
-        import numpy as np
-
-        from ldp_budget.sampling import bernoulli, integers, open_stream
-        from ldp_budget.sampling.memoisation import memo_words, secrets_for_each
-
-        from ._sketch_reports import numbered_rows
-
-        own = secrets_for_each(secrets, len(self.domain.check(values)))
-        functions, cells = self._placed(values, own)
-        keeps = memo_words(own, f"{self.fingerprint} permanent", cells, 1)[:, 0] < np.uint64(self._response.permanent)
-        others = self._words("other", cells, own, self.width - 1)
-        permanent = (cells + np.where(keeps, 0, 1 + others)) % self.width
-        stream = open_stream(rng)
-        shows, others = (
-            bernoulli(stream, self._response.instant, len(own)),
-            integers(stream, self.width - 1, len(own)),
-        )
-        shown = (permanent + np.where(shows, 0, 1 + others)) % self.width
-        return numbered_rows(self._family, functions, shown.astype(np.uint8)[:, np.newaxis])
-
-    def client_program(self) -> Program:
         from ldp_budget.sdk.client_program import Program, answers, record, whole
 
         from ._sketch_reports import index_bytes

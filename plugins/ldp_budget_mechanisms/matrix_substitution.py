@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate
     from ldp_budget.sdk.share_laws import Cumulants
@@ -165,15 +164,8 @@ class MatrixSubstitution(FrequencyMechanism):
 
     # -- client and server ------------------------------------------------------------------------------
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Randomize values; reports are row numbers of the matrix, unsigned integers (n,)."""
-        from ldp_budget.sampling import open_stream
-
-        from ._report_formats import draw_rows
-
-        return draw_rows(open_stream(rng), self.domain.check(values), *self._weights)
-
     def client_program(self) -> Program:
+        """Return the client program; reports are row numbers of the matrix, unsigned integers (n,)."""
         from itertools import accumulate
 
         from ldp_budget.sdk.client_program import Program, answers, uint, whole

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import BitMeanEstimate, SumAggregate
 
@@ -321,22 +320,11 @@ class OneBitMean(NumericMechanism):
 
     # -- client and server ------------------------------------------------------------------------------
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize values; reports are bits, uint8 (n,).
+    def client_program(self) -> Program:
+        """Return the client program; reports are bits, uint8 (n,).
 
         With rounding they need `secrets`; only the flip is drawn from `rng`.
         """
-        from ldp_budget.sampling import open_stream
-
-        from ._report_formats import fresh_bits, kept_bits
-
-        stream = open_stream(rng)
-        if self.rounding is None:
-            return fresh_bits(stream, self._cell_grid().points(values), self.thresholds)
-        cells = self.memoised(values, secrets)
-        return kept_bits(stream, cells, self.thresholds, secrets, self.fingerprint, self._flip)
-
-    def client_program(self) -> Program:
         from ldp_budget.sdk.client_program import Program, nearest, uint, whole
 
         from ._report_formats import PARTS_BITS
@@ -356,14 +344,6 @@ class OneBitMean(NumericMechanism):
             ("report", ["xor", ["at", "kept", 0], "flip"]),
         )
         return Program(given, steps, uint("report", 1), memo="cell")
-
-    def memoised(self, values: Any, secrets: Any) -> Any:
-        """Return the memoised bit that a user reports for each value, l for that of l·S, int64 (n,)."""
-        from ._report_formats import PARTS_BITS, rounded
-
-        if self.rounding is None:
-            return values
-        return rounded(self._cell_grid(1 << PARTS_BITS).points(values), secrets, self.fingerprint)
 
     @property
     def repeats(self) -> bool:

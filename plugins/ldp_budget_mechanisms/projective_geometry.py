@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate
 
@@ -190,15 +189,12 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
 
     # -- client and server ------------------------------------------------------------------------------
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize values; reports are numbers of slabs: uint8 (n, bytes), the lowest byte first."""
-        from ldp_budget.sampling import open_stream
-
-        from ._slab_reports import draw_slabs
-
-        return draw_slabs(open_stream(rng), self.space, self.domain.check(values), self._keep)
+    @property
+    def _lot(self) -> int | None:
+        return 2**15
 
     def client_program(self) -> Program:
+        """Return the client program; reports are numbers of slabs: uint8 (n, bytes), the lowest byte first."""
         from ldp_budget.sdk.client_program import answers
 
         return self.space.program(answers(self.domain), self._keep)

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.domain import Categories
@@ -417,23 +416,12 @@ class RandomSubstitution(FrequencyMechanism):
 
     # -- client and server ------------------------------------------------------------------------------
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[Any]:
-        """Randomize values; reports are unsigned integers: (n,) for one draw, (n, l) for l; sets ascend within a row."""
-        from ldp_budget.sampling import open_stream
-
-        from ._substitution_reports import substitute_sequences, substitute_sets, substitutes
-
-        answers = self.domain.check(values)
-        stream, size, draws = open_stream(rng), self.domain_size, self._draws
-        if isinstance(self._sampling, DistinctSequence):
-            return substitute_sequences(stream, answers, size, self.thresholds)
-        if isinstance(self._sampling, DistinctSet):
-            return substitute_sets(stream, answers, size, draws, self.thresholds[0])
-        drawn = substitutes(stream, answers.repeat(draws), size, self.thresholds[0], draws)
-        return drawn if draws == 1 else drawn.reshape(-1, draws)
+    @property
+    def _lot(self) -> int | None:
+        return max(256, 2**16 // self._draws) if isinstance(self._sampling, DistinctSet | DistinctSequence) else None
 
     def client_program(self) -> Program:
-
+        """Return the client program; reports are unsigned integers: (n,) for one draw, (n, l) for l; sets ascend within a row."""
         if isinstance(self._sampling, DistinctSequence):
             return sequence_program(self.domain, self.thresholds)
         if isinstance(self._sampling, DistinctSet):

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
 
 _ONE = 2**64
@@ -109,15 +108,8 @@ class RandomizedResponse(FrequencyMechanism):
         p, q = (Fraction(drawn, _ONE) for drawn in self.thresholds)
         return [(1 - q, 1 - p), (p, q)]
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize values; reports are uint8 (n,), 1 for yes."""
-        from ldp_budget.sampling import open_stream
-
-        from ._report_formats import draw_coins
-
-        return draw_coins(open_stream(rng), self.domain.check(values), *self.thresholds)
-
     def client_program(self) -> Program:
+        """Return the client program; reports are uint8 (n,), 1 for yes."""
         from ldp_budget.sdk.client_program import Program, answers, uint, whole
 
         keep, noise = map(whole, self.thresholds)

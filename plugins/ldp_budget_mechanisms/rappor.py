@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate
 
@@ -238,27 +237,9 @@ class Rappor(Mechanism):
         """The declared answers, else any integer of up to twelve digits, as they are hashed."""
         return Categories(_MOST_ANSWERS, listed=False) if self.domain_size is None else Categories(self.domain_size)
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize values; reports are uint8 rows: the cohort in two bytes, little-endian, then k bits, packed.
-
-        Bit i is in byte i // 8 at i % 8.
-
-        `secrets` are needed (bytes, or one for each value; see `memo_words`). The cohort is a function of the secret.
-        The permanent bits are a function of (secret, this mechanism, value). So both are the same in every report.
-        Use a secret for one question only: two questions with the same secret and mechanism would show where their
-        answers agree (`Collection.randomize` gives each collection its own).
-
-        With `any_inputs` no secrets are needed: cohort and permanent bits are drawn for each report alone.
-        """
-        from ldp_budget.sampling import open_stream
-        from ldp_budget.sampling.memoisation import secrets_for_each
-
-        from ._rappor_reports import draw_reports
-
-        answers = self.domain.check(values)
-        # Fresh permanent bits for each report would lose more than the curve, which is charged for repeated ones.
-        own = None if self.any_inputs else secrets_for_each(secrets, len(answers))
-        return draw_reports(open_stream(rng), answers, own, self.fingerprint, self._family, self.thresholds)
+    @property
+    def _lot(self) -> int | None:
+        return max(1, 2**17 // self.bits)
 
     def client_program(self) -> Program:
         """Return the program with a secret, as a device always has one; with `any_inputs` nothing is stored."""

@@ -35,10 +35,6 @@ from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON, AdditiveMechanism
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
 
@@ -185,14 +181,8 @@ class Staircase(AdditiveMechanism):
     def grid(self) -> tuple[float, float]:
         return self._cell_grid.middles
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.float64]:
-        """Randomize values; reports are numbers (n,), cell middles of the public grid, also outside [lower, upper]."""
-        from ldp_budget.sampling import open_stream
-
-        points = self._cell_grid.points(values)
-        return self._cell_grid.reports(self._steps.draw(open_stream(rng), points))
-
     def client_program(self) -> Program:
+        """Return the client program; reports are numbers (n,), cell middles of the public grid, also outside [lower, upper]."""
         from ldp_budget.sdk.client_program import Program, float64, nearest
 
         given = nearest(self.interval, self._cell_grid.per_unit, _CELLS)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ldp_budget.sampling import RandomSource
     from ldp_budget.sdk.client_program import Program
 
 _ONE = 2**64
@@ -107,14 +106,8 @@ class _Unary(FrequencyMechanism):
         """The total variance of each standard encoding at this loss and domain; empty for other encodings."""
         return {}
 
-    def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
-        """Randomize values; reports are packed bits: uint8 (n, ceil(d/8)), answer v in byte v // 8 at bit v % 8."""
-        from ldp_budget.sampling import open_stream, unary_bits
-
-        answers = self.domain.check(values)
-        return unary_bits(open_stream(rng), answers, self.domain_size, *self.thresholds)
-
     def client_program(self) -> Program:
+        """Return the client program; reports are packed bits: uint8 (n, ceil(d/8)), answer v in byte v // 8 at bit v % 8."""
         from ldp_budget.sdk.client_program import Program, answers, packed, whole
 
         keep, noise = map(whole, self.thresholds)

@@ -16,7 +16,7 @@ import numpy as np
 from ldp_budget import FrequencyMechanism, NotSupported
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
 from ldp_budget.guarantees.fixed_point import exp_down, ln_up
-from ldp_budget.sampling import ONE, bernoulli, integers, open_stream, threshold, unary_bits
+from ldp_budget.sampling import ONE, bernoulli, integers, open_stream, threshold
 from ldp_budget.sampling.memoisation import memo_words
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.estimates import CountEstimate
@@ -27,6 +27,7 @@ from ldp_budget_mechanisms._interval_grid import WindowChannel
 from ldp_budget_mechanisms.bounded_noise import BoundedStaircase, printed_epsilon_hat
 from ldp_budget_mechanisms.random_substitution import RandomSubstitution
 from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
+from unary_rows import unary_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ class OnlySetsBits(FrequencyMechanism):
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         answers = self.domain.check(values)
-        return unary_bits(open_stream(rng), answers, self.domain_size, ONE, self.noise)
+        return unary_rows(open_stream(rng), answers, self.domain_size, ONE, self.noise)
 
     def support(self, reports: Any) -> tuple[int, Any]:
         return len(reports), column_sums(reports, self.domain_size)

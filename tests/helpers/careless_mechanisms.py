@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ldp_budget.guarantees import Guarantee, Pure
-from ldp_budget.sampling import ONE, open_stream, unary_bits
+from ldp_budget.sampling import ONE, open_stream
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, MeanEstimate
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
@@ -24,6 +24,7 @@ from ldp_budget_mechanisms.d_bit_flip import DBitFlip
 from ldp_budget_mechanisms.random_substitution import RandomSubstitution
 from ldp_budget_mechanisms.randomized_response import RandomizedResponse
 from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding
+from unary_rows import unary_rows
 
 
 class Honest(OptimizedUnaryEncoding):
@@ -128,7 +129,7 @@ class NoisierThanSaid(Honest):
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
         keep, noise = self.thresholds
         answers = self.domain.check(values)
-        return unary_bits(open_stream(rng), answers, self.domain_size, keep, noise + noise // 10)
+        return unary_rows(open_stream(rng), answers, self.domain_size, keep, noise + noise // 10)
 
 
 class FollowsTheCrowd(Honest):
@@ -140,7 +141,7 @@ class FollowsTheCrowd(Honest):
         keep, noise = self.thresholds
         answers = self.domain.check(values)
         alone = len(np.unique(answers)) > 1
-        return unary_bits(open_stream(rng), answers, self.domain_size, keep, noise + (noise // 10 if alone else 0))
+        return unary_rows(open_stream(rng), answers, self.domain_size, keep, noise + (noise // 10 if alone else 0))
 
 
 class WiderNoise(Laplace):

@@ -15,7 +15,7 @@ from ..guarantees.fixed_point import ONE, threshold
 if TYPE_CHECKING:
     # The names that `__getattr__` imports, for type checkers and editors.
     from .continuous import laplace, normal
-    from .discrete import bernoulli, choices, geometric, integers, subsets, unary_bits
+    from .discrete import bernoulli, choices, geometric, integers, subsets
     from .rng import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
 
 _HOMES = {
@@ -33,7 +33,6 @@ _HOMES = {
     "normal": "continuous",
     "open_stream": "rng",
     "subsets": "discrete",
-    "unary_bits": "discrete",
 }
 
 __all__ = [
@@ -53,7 +52,6 @@ __all__ = [
     "open_stream",
     "subsets",
     "threshold",
-    "unary_bits",
 ]
 
 

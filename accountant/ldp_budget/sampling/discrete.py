@@ -52,49 +52,6 @@ def bernoulli(stream: Stream, threshold: int | npt.NDArray[np.uint64], size: int
     return bits
 
 
-def unary_bits(
-    stream: Stream, values: npt.NDArray[np.integer], domain_size: int, keep: int, noise: int
-) -> npt.NDArray[np.uint8]:
-    """Draw a perturbed unary encoding of every value: ``domain_size`` independent bits a row, packed.
-
-    In the row of value v, bit v is 1 with probability ``keep / 2**64``, any other with ``noise / 2**64``.
-
-    Parameters:
-        values: integers in [0, domain_size), shape (n,).
-        domain_size: bits in a row, at least 1.
-        keep: threshold of the value's own bit, in [0, 2**64].
-        noise: threshold of the other bits, in [0, 2**64].
-
-    Returns:
-        Shape (n, ceil(domain_size / 8)). Bit i is bit ``i % 8`` of byte ``i // 8``, the lowest being bit 0
-        (``bitorder="little"`` of ``numpy.packbits``); bits past the domain are 0.
-
-    Raises:
-        TypeError: ``values`` are not integers.
-        ValueError: a value, a threshold or ``domain_size`` is out of range, or ``values`` has another shape.
-    """
-    _check_threshold("keep", keep)
-    _check_threshold("noise", noise)
-    _check_values(values, domain_size)
-    width = -(-domain_size // 8)
-    rows = np.empty((values.size, width), np.uint8)
-    for part in blocks(values.size, max(1, _BLOCK // (8 * width))):
-        rows[part] = _unary_block(stream, values[part], domain_size, keep, noise)
-    return rows
-
-
-def _unary_block(
-    stream: Stream, values: npt.NDArray[np.integer], domain_size: int, keep: int, noise: int
-) -> npt.NDArray[np.uint8]:
-    bits = bernoulli(stream, noise, values.size * domain_size).reshape(-1, domain_size)
-    # The value's own bit is drawn like the others and then overwritten: cheaper than leaving it out.
-    bits[np.arange(values.size), values] = bernoulli(stream, keep, values.size)
-    if domain_size % 8:
-        bits = np.pad(bits, ((0, 0), (0, -domain_size % 8)))
-    # Packing whole bytes as one flat array is several times faster than packing row by row.
-    return np.packbits(bits, bitorder="little").reshape(values.size, -1)
-
-
 def _fill(stream: Stream, threshold: int, bits: npt.NDArray[np.bool_]) -> None:
     if threshold in (0, ONE):
         bits[:] = threshold == ONE
@@ -134,17 +91,6 @@ def _check_thresholds(thresholds: npt.NDArray[np.uint64], size: int) -> None:
         raise TypeError(f"an array of thresholds must be uint64: got {thresholds.dtype}")
     if thresholds.shape != (size,):
         raise ValueError(f"threshold must have shape ({size},): got {thresholds.shape}")
-
-
-def _check_values(values: npt.NDArray[np.integer], domain_size: int) -> None:
-    if domain_size < 1:
-        raise ValueError(f"domain_size must be at least 1: got {domain_size}")
-    if values.dtype.kind not in "iu":
-        raise TypeError(f"values must be integers: got {values.dtype}")
-    if values.ndim != 1:
-        raise ValueError(f"values must have one dimension: got shape {values.shape}")
-    if values.size and not 0 <= int(values.min()) <= int(values.max()) < domain_size:
-        raise ValueError(f"values must be in [0, {domain_size}): got {values.min()} to {values.max()}")
 
 
 # -- integers, choices, subsets, counts ------------------------------------------------------------------------

@@ -194,11 +194,6 @@ class LinearHashing:
         """The number of bytes for the number of any slab."""
         return max(1, -(-(self.slabs - 1).bit_length() // 8))
 
-    def draw(self, directions: Ints, values: Ints, places: Ints) -> Ints:
-        """Return the slabs of these directions in which <x, y> + b is `places`, for the points `values`."""
-        slabs: Ints = directions * self.order + self._minus(places, self.hashed(directions, values))
-        return slabs
-
     def holds(self, slabs: Ints, points: Ints) -> NDArray[np.bool_]:
         """Return True where a slab holds a point; slabs and points broadcast."""
         directions = slabs // self.order

@@ -350,9 +350,10 @@ class Mechanism:
     def _client(self) -> VectorisedClient:
         from .vectorised_client import VectorisedClient
 
-        if self.domain is None or type(self).client_program is Mechanism.client_program:
+        program = None if type(self).client_program is Mechanism.client_program else self.client_program()
+        if program is None or self.domain is None:
             raise NotSupported(f"mechanism {self.name} has no client, so it cannot randomize")
-        return VectorisedClient(self.client_program(), context=self.fingerprint, lot=self._lot)
+        return VectorisedClient(program, context=self.fingerprint, lot=self._lot)
 
     @property
     def _lot(self) -> int | None:
@@ -377,13 +378,17 @@ class Mechanism:
             secrets: as `randomize` takes them.
 
         Returns:
-            An array, shape (n,). Where each value is memoised on its own, these are `values` themselves.
+            An array, shape (n,): the `memo` of the client program, such as the hash of a value. Where each value is
+            memoised on its own, these are `values` themselves.
 
         Raises:
             OutsideDomain: a value is not in the declared domain.
             InvalidParameter: `secrets` are not secrets.
         """
-        return values
+        memo = "" if type(self).client_program is Mechanism.client_program else self._client.program.memo
+        if memo in ("", "value"):
+            return values
+        return self._client.memos(self._client.read(self.domain.check(values)), secrets)  # type: ignore[union-attr]
 
     def labels(self, values: Any, secrets: Any) -> list[str]:
         """Return the label of each report, for `spend(label=...)`: it identifies the memoised draw that is repeated.

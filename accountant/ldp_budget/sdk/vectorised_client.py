@@ -14,6 +14,7 @@ the whole lot before the next step, so their reports depend on `lot`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from dataclasses import replace
@@ -22,10 +23,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..sampling.memoisation import secrets_for_each
+from ..sampling.rng import open_stream
 from . import _vectorised_draws, _vectorised_hashes, _vectorised_operators
 from ._columns import BIT, LONG, Column, Lot, bounded, cast, checked, constant, filled, kind_of, type_for, within
 from ._vectorised_operators import Call, rank_in_rows
-from .client_program import DRAWS, OPERATORS
+from .client_program import DRAWS, OPERATORS, Program, record
 from .interpreter import StreamDraws, evaluate, pack_rows, run
 from .operator_forms import FORMS, HUGE
 from .value_ranges import WORD, ValueRanges, last_of, literal, names_in
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ..sampling import Stream
+    from ..sampling.rng import Stream
     from ._columns import Array
-    from .client_program import Expression, Program
+    from .client_program import Expression
 
 _MOST_USERS, _MOST_BITS = 1 << 16, 1 << 18
 _BUILDERS = {**_vectorised_operators.BUILDERS, **_vectorised_draws.BUILDERS, **_vectorised_hashes.BUILDERS}
@@ -122,6 +124,33 @@ class VectorisedClient:
                 put(lot, rows[part, at : at + size])
                 at += size
         return reports
+
+    def memos(self, values: Any, secrets: Any) -> NDArray[Any]:
+        """Return the part of each answer that its memoised draws depend on, the memo of the program, shape (n,).
+
+        Parameters:
+            values: whole numbers as `read` returns them, shape (n,).
+            secrets: as for a call.
+
+        Raises:
+            ValueError: the memo depends on a draw from the stream, or a step is not defined for its numbers.
+            InvalidParameter: `secrets` are not secrets.
+        """
+        return self._memo_client(values, open_stream(0), secrets).astype(np.int64)
+
+    @functools.cached_property
+    def _memo_client(self) -> VectorisedClient:
+        """The client that reports the memo, from the steps that it depends on."""
+        program, needed = self.program, {self.program.memo}
+        for name, step in reversed(program.steps):
+            needed |= {*names_in(step)} if name in needed else set()
+        steps = tuple((name, step) for name, step in program.steps if name in needed)
+        kinds = {OPERATORS[step[0]].kind for _, step in steps if isinstance(step, list)}
+        if "draw" in kinds:
+            raise ValueError("the memo must not depend on a draw from the stream")
+        report = record([["uint", program.memo, 8, 1]], "<u8", [])
+        kept = Program(program.input, steps, report, program.tables, program.memo if "memo" in kinds else "")
+        return VectorisedClient(kept, context=self.context, lot=self.lot)
 
     def _one_by_one(self, values: NDArray[Any], stream: Stream, secrets: list[bytes] | None) -> NDArray[Any]:
         own = [None] * len(values) if secrets is None else secrets

@@ -84,7 +84,6 @@ PARTS: tuple[tuple[str, str, Names], ...] = (
         (
             (sampling, ("ONE", "threshold", "open_stream", "RandomSource", "Stream", "SeededStream")),
             (sampling, ("bernoulli", "integers", "choices", "subsets", "geometric", "laplace", "normal")),
-            (sampling, ("unary_bits",)),
             (memoisation, ("memo_words",)),
         ),
     ),

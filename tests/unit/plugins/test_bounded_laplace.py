@@ -19,6 +19,7 @@ from ldp_budget.sampling import SeededStream
 from ldp_budget_mechanisms._noise_samplers import LaplaceTable
 from ldp_budget_mechanisms.bounded_noise import incomplete_gamma
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
+from step_draws import drawn_cells
 
 BoundedLaplace = ldp_budget.mechanism("bounded-laplace")
 
@@ -150,7 +151,8 @@ def test_draws_have_the_exact_probabilities(epsilon):
     table = LaplaceTable(Decimal(epsilon), 9)
     draws = 100_000
     for point in range(10):
-        cells = table.draw(SeededStream(230 + point), np.full(draws, point))
+        steps, tables = table.drawing()
+        cells = drawn_cells(SeededStream(230 + point), steps, point, draws, last=9, tables=tables).astype(int)
         shares = np.array(cell_probabilities(table, point), dtype=float)
         counts = np.bincount(cells, minlength=9)
         assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares) + 1).all()

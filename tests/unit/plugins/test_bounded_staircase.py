@@ -23,6 +23,7 @@ from ldp_budget_mechanisms._bounded_staircase_profile import best_gamma, uniform
 from ldp_budget_mechanisms._interval_grid import WindowChannel
 from ldp_budget_mechanisms.bounded_noise import epsilon_hat, printed_epsilon_hat
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
+from step_draws import drawn_cells
 
 BoundedStaircase = ldp_budget.mechanism("bounded-staircase")
 BoundedLaplace = ldp_budget.mechanism("bounded-laplace")
@@ -293,7 +294,8 @@ def test_draws_have_the_exact_probabilities(reach):
     channel = WindowChannel.fit(Decimal(1), Decimal(reach) / 7, 7)
     draws = 100_000
     for point, row in enumerate(exact_rows(channel)):
-        cells = channel.draw(SeededStream(210 + point), np.full(draws, point))
+        steps = channel.drawing()
+        cells = drawn_cells(SeededStream(210 + point), steps, point, draws, last=7).astype(int)
         shares = np.array(row, dtype=float)
         counts = np.bincount(cells, minlength=7)
         assert (abs(counts - draws * shares) < 4.5 * np.sqrt(draws * shares)).all()

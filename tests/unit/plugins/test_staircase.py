@@ -17,9 +17,10 @@ from mpmath import mpf
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported
 from ldp_budget.sampling import ONE, SeededStream
-from ldp_budget_mechanisms._noise_samplers import StaircaseSteps, digit_thresholds, geometric_by_digits
+from ldp_budget_mechanisms._noise_samplers import StaircaseSteps, digit_thresholds
 from ldp_budget_mechanisms.staircase import least_variance_gamma, noise_moments
 from numeric_checks import assert_errors_as_stated, density_moments, worst_log_ratio
+from step_draws import drawn_cells
 
 Staircase = ldp_budget.mechanism("staircase")
 
@@ -110,7 +111,7 @@ def test_gamma_0_and_gamma_1_are_the_same_noise():
 
 
 def digit_probability(thresholds: list[int], count: int) -> Fraction:
-    """P[N = count] of `geometric_by_digits`, exactly."""
+    """P[N = count] of the periods of staircase noise, exactly."""
     *digits, above = (Fraction(threshold, ONE) for threshold in thresholds)
     probability = (1 - above) * above ** (count >> len(digits))
     for place, digit in enumerate(digits):
@@ -134,8 +135,9 @@ def test_neighboring_counts_differ_by_at_most_epsilon(epsilon):
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.3", "3"])
 def test_counts_are_geometric(epsilon):
-    thresholds = digit_thresholds(Decimal(epsilon))
-    drawn = geometric_by_digits(SeededStream(191), thresholds, 200_000)
+    periods, digits, *_ = StaircaseSteps(Decimal(epsilon), 1, 1).drawing()
+    count = ["add", ["shl", "periods", len(digits[1][1]) - 1], ["join", "digits"]]
+    drawn = drawn_cells(SeededStream(191), (periods, digits, ("cell", count)), 0, 200_000)
     mean = 1 / math.expm1(float(epsilon))
     deviation = math.sqrt(mean * (mean + 1))
     assert abs(drawn.mean() - mean) < SIGMAS * deviation / math.sqrt(drawn.size)
@@ -173,7 +175,7 @@ def test_client_exact_loss_is_epsilon(epsilon, reach):
 @pytest.mark.slow
 def test_draws_have_the_exact_probabilities():
     steps = StaircaseSteps(Decimal(1), 2, 5)
-    draws = steps.draw(SeededStream(192), np.full(10**6, 3))
+    draws = drawn_cells(SeededStream(192), steps.drawing(), 3, 10**6, last=5)
     for cell, mass in exact_channel(steps, periods=3)[3].items():
         share = float(mass)
         assert abs((draws == cell).mean() - share) < SIGMAS * math.sqrt(share / draws.size)

@@ -33,7 +33,6 @@ from ldp_budget.sampling import (
     open_stream,
     subsets,
     threshold,
-    unary_bits,
 )
 from ldp_budget.sampling import rng as streams
 from ldp_budget.sampling.continuous import Deviates
@@ -109,7 +108,6 @@ def normal_cdf(value: float) -> float:
 DRAWS: dict[str, Callable[[Stream], np.ndarray]] = {
     "bernoulli": lambda stream: bernoulli(stream, ONE // 3, 5000),
     "bernoulli_each": lambda stream: bernoulli(stream, np.arange(5000, dtype=np.uint64) << np.uint64(51), 5000),
-    "unary_bits": lambda stream: unary_bits(stream, np.arange(500) % 11, 11, HALF, ONE // 3),
     "integers": lambda stream: integers(stream, 1000, 5000),
     "integers_each": lambda stream: integers(stream, np.arange(1, 5001), 5000),
     "choices": lambda stream: choices(stream, [1, 3, 9], 5000),
@@ -254,7 +252,6 @@ def test_draws_under_a_seed_are_pinned():
     "draw",
     [
         lambda stream: bernoulli(stream, ONE // 3, 3_000_000),
-        lambda stream: unary_bits(stream, np.zeros(30_000, int), 100, HALF, ONE // 3),
         lambda stream: integers(stream, 2**40, 400_000),
         lambda stream: subsets(stream, 100, 10, 40_000),
         lambda stream: geometric(stream, HALF, 3_000_000),
@@ -270,7 +267,6 @@ def test_large_draws_are_made_in_blocks(draw):
 def test_draws_of_size_zero_are_empty_arrays():
     nothing = Script()
     assert bernoulli(nothing, HALF, 0).shape == (0,)
-    assert unary_bits(nothing, np.zeros(0, int), 9, HALF, HALF).shape == (0, 2)
     assert integers(nothing, 5, 0).shape == (0,)
     assert integers(nothing, np.zeros(0, np.int64), 0).shape == (0,)
     assert choices(nothing, [1], 0).shape == (0,)
@@ -419,82 +415,6 @@ def test_bernoulli_with_wrong_arguments_names_them():
         bernoulli(stream, np.array([0.5]), 1)
     with pytest.raises(ValueError, match=r"shape \(2,\): got \(1,\)"):
         bernoulli(stream, np.array([1], np.uint64), 2)
-
-
-# unary_bits
-
-
-def unpacked(rows: np.ndarray, domain_size: int) -> np.ndarray:
-    return np.unpackbits(rows, axis=1, bitorder="little")[:, :domain_size]
-
-
-def test_unary_rows_are_packed_from_the_lowest_bit():
-    rows = unary_bits(Script(), np.array([0, 3, 8]), 10, keep=ONE, noise=0)
-    assert rows.dtype == np.uint8
-    assert rows.tolist() == [[1, 0], [8, 0], [0, 1]]
-
-
-def test_unary_rows_have_zero_padding():
-    rows = unary_bits(Script(), np.array([0, 3, 8]), 10, keep=0, noise=ONE)
-    assert rows.tolist() == [[0b11111110, 0b11], [0b11110111, 0b11], [0b11111111, 0b10]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("domain_size", [1, 2, 7, 8, 9, 128, 1000])
-def test_unary_rows_without_noise_are_their_values(domain_size):
-    values = np.arange(50_000) % domain_size
-    bits = unpacked(unary_bits(Script(), values, domain_size, keep=ONE, noise=0), domain_size)
-    np.testing.assert_array_equal(bits.argmax(axis=1), values)
-    assert bits.sum() == values.size
-
-
-def test_unary_bit_is_compared_with_its_own_threshold():
-    keep, noise = (0x90 << 56) + 4, (0x20 << 56) + 7
-    # Two rows of three bits: six bytes for noise and its tie, then two for the values' own bits and a tie.
-    stream = Script(0x1F, 0x20, 0x21, 0x21, 0x00, 0xFF, low(6), 0x90, 0x91, low(3))
-    rows = unary_bits(stream, np.array([2, 0]), 3, keep, noise)
-    assert unpacked(rows, 3).tolist() == [[1, 1, 1], [0, 1, 0]]
-    assert stream.rest == b""
-
-
-@pytest.mark.slow
-@pytest.mark.some(2)
-@pytest.mark.parametrize("keep", [HALF, threshold(Fraction(2, 3), up=False)])
-def test_unary_bits_have_their_probabilities_and_are_independent(keep):
-    noise, rows, domain_size = threshold(Fraction(1, 5), up=True), 200_000, 11
-    values = np.arange(rows) % domain_size
-    packed = unary_bits(SeededStream(21), values, domain_size, keep, noise)
-    assert not np.any(packed[:, 1] >> 3), "padding"
-    bits = unpacked(packed, domain_size)
-    own = np.arange(domain_size) == values[:, None]
-    assert_share(bits[own].sum(), rows, keep / ONE)
-    assert_share(bits[~own].sum(), rows * (domain_size - 1), noise / ONE)
-
-    expected = np.where(own, keep / ONE, noise / ONE)
-    scores = (bits - expected) / np.sqrt(expected * (1 - expected))
-    by_value = np.array([scores[values == value].sum(axis=0) for value in range(domain_size)])
-    assert_standard(by_value / np.sqrt(np.bincount(values))[:, None])
-    within_a_row = (scores.T @ scores)[np.triu_indices(domain_size, 1)]
-    assert_standard(within_a_row / math.sqrt(rows))
-    between_rows = scores[1:].T @ scores[:-1]
-    assert_standard(between_rows / math.sqrt(rows))
-
-
-def test_unary_bits_with_wrong_arguments_names_them():
-    stream = SeededStream(0)
-    for values in ([0, 5], [-1, 0]):
-        with pytest.raises(ValueError, match=r"values must be in \[0, 5\): got"):
-            unary_bits(stream, np.array(values), 5, HALF, HALF)
-    with pytest.raises(TypeError, match="values must be integers: got float64"):
-        unary_bits(stream, np.array([0.0]), 5, HALF, HALF)
-    with pytest.raises(ValueError, match="one dimension"):
-        unary_bits(stream, np.array([[0]]), 5, HALF, HALF)
-    with pytest.raises(ValueError, match="domain_size must be at least 1: got 0"):
-        unary_bits(stream, np.zeros(0, int), 0, HALF, HALF)
-    with pytest.raises(ValueError, match="keep must be in"):
-        unary_bits(stream, np.array([0]), 5, ONE + 1, HALF)
-    with pytest.raises(ValueError, match="noise must be in"):
-        unary_bits(stream, np.array([0]), 5, HALF, -1)
 
 
 # integers

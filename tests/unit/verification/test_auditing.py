@@ -26,7 +26,7 @@ from broken_mechanisms import (
 from careless_mechanisms import SparesAnAnswer
 from ldp_budget import FrequencyMechanism, InvalidParameter, Mechanism, NotSupported, OutsideDomain
 from ldp_budget.guarantees import Approximate, Guarantee, Pure
-from ldp_budget.sampling import ONE, bernoulli, integers, open_stream, unary_bits
+from ldp_budget.sampling import ONE, bernoulli, integers, open_stream
 from ldp_budget.sdk.parameters import integer
 from ldp_budget_verify.audit import audit
 from ldp_budget_verify.audit.events import (
@@ -38,6 +38,7 @@ from ldp_budget_verify.audit.events import (
     lower_end,
     upper_end,
 )
+from unary_rows import unary_rows
 
 
 def built_in(name: str, **declared: Any) -> Any:
@@ -214,7 +215,7 @@ class SaysNothing(FrequencyMechanism):
         return Pure(Decimal(0))
 
     def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
-        return unary_bits(open_stream(rng), np.asarray(values), self.domain_size, ONE // 2, ONE // 2)
+        return unary_rows(open_stream(rng), np.asarray(values), self.domain_size, ONE // 2, ONE // 2)
 
 
 @pytest.mark.exhaustive

@@ -1,0 +1,41 @@
+"""A mechanism has one client: no class has both a client program and a `randomize` of its own."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import ldp_budget
+from ldp_budget.sdk.mechanism import Mechanism
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("accountant", "plugins", "surveys", "service", "cli", "verify")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_classes_of_a_package_define_randomize_or_a_program(package: str) -> None:
+    both = []
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ClassDef) or node.name == "Mechanism":
+                continue
+            names = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            both += [node.name] if {"randomize", "client_program"} <= names else []
+    assert both == []
+
+
+@pytest.mark.parametrize("name", [each.name for each in ldp_budget.mechanisms()])
+def test_built_in_mechanism_randomizes_by_its_program(name: str) -> None:
+    assert ldp_budget.mechanism(name).randomize is Mechanism.randomize
+
+
+def test_mechanism_without_a_program_may_randomize_by_itself() -> None:
+    class Alone(Mechanism):
+        name = "alone"
+
+        def randomize(self, values: object, *, rng: object = None, secrets: object = None) -> object:
+            return values
+
+    assert Alone().randomize([1, 2]) == [1, 2]
