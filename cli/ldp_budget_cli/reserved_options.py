@@ -75,6 +75,7 @@ OPTIONS = (
     "once",
     "open_metrics",
     "organisation",
+    "origin",
     "out",
     "overlap",
     "override",

@@ -60,6 +60,13 @@ PROXIES = ("127.0.0.1", "::1")
 @click.option(
     "--verify-hours", type=NumberRange(0), help="Verify the ledger every so many hours [default: on request]"
 )
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Allow the pages of this web origin, such as https://app.example, to call the service from a browser. Repeatable.",
+)
 @click.option("--no-request-log", is_flag=True, help="Log no line for each request.")
 @click.option("--in-memory", is_flag=True, help="Serve an empty ledger that ends with the process, for experiments.")
 @click.pass_context
@@ -89,7 +96,7 @@ def serve(
     if proxies and not behind_tls_proxy:
         raise click.UsageError("--proxy needs --behind-tls-proxy.")
     service = _service()
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in given.items() if value not in (None, ())}
     service.serve(
         _ledger(ctx, in_memory),
         host,

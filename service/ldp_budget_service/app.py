@@ -50,6 +50,19 @@ LARGE = ("/v1/spends:batch",)
 """Paths that limit the size of their bodies themselves."""
 
 
+METHODS = ("GET", "POST", "PUT", "DELETE")
+SENT_HEADERS = (
+    *("Authorization", "Content-Type", "Idempotency-Key", "If-None-Match"),
+    *("X-Collection", "X-Label", "X-User", "Charge-Mark", "Report-Mark"),
+)
+"""The request headers that a page of another origin may send."""
+READ_HEADERS = (
+    *("ETag", "Idempotency-Replayed", "Journal-Position", "Next-Entry", "Retry-After"),
+    *("Charge-Mark", "Report-Mark"),
+)
+"""The response headers that such a page may read."""
+
+
 def create_app(accountant: Accountant, settings: Settings | None = None) -> FastAPI:
     """Return the service of a ledger.
 
@@ -121,6 +134,17 @@ def _watch(app: FastAPI, settings: Settings) -> None:
         from .observability.logs import Traced
 
         app.add_middleware(Traced)
+    if settings.origins:
+        from starlette.middleware.cors import CORSMiddleware
+
+        # Without credentials: a page sends its key or invitation in a header, never a cookie.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=METHODS,
+            allow_headers=SENT_HEADERS,
+            expose_headers=READ_HEADERS,
+        )
     app.add_middleware(Watched, app.state.metrics)
 
 

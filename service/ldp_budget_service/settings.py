@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from ldp_budget.errors import InvalidParameter
+
+_ORIGIN = re.compile(r"https?://([a-z0-9-]+(\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,11 @@ class Settings:
         device_day: ε per day that the device allows itself; None: no daily limit.
         usage_seconds: seconds for which the usage statistics are reused; those of a large ledger for longer.
         verify_hours: hours between two verifications of the ledger; 0: only on request.
+        origins: web origins whose pages may call the service from a browser, such as `https://app.example`; none by
+            default. Every request still needs its API key or invitation.
+
+    Raises:
+        InvalidParameter: an origin is not `https://HOST` or `http://HOST`, with a port if it is not the usual one.
     """
 
     most_bytes: int = 1 << 20
@@ -54,3 +64,10 @@ class Settings:
     device_day: str | None = None
     usage_seconds: float = 5
     verify_hours: float = 0
+    origins: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for origin in self.origins:
+            # Browsers send an origin in lower case without a path; `*` would let every page in.
+            if not _ORIGIN.fullmatch(origin):
+                raise InvalidParameter("origin", "https://HOST or http://HOST, perhaps with a :PORT", origin)
