@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ldp_budget.guarantees import Guarantee
-    from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import BoundedMeanEstimate, SumAggregate
 
@@ -129,23 +128,10 @@ class BoundedMechanism(NumericMechanism):
         """Return points of the grid that include the two whose reports differ the most."""
         raise NotImplementedError
 
-    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
-        """Return the runs of equally likely cells, and their probabilities, for two points of the grid."""
-        raise NotImplementedError
-
     def critical_inputs(self) -> Sequence[float]:
         lower, width = Fraction(self.lower), Fraction(UP.subtract(self.upper, self.lower))
         points = sorted({point for point in self.critical_points() if 0 <= point <= self.cells})
         return [float(lower + width * point / self.cells) for point in points]
-
-    def compare(self, first: float, second: float) -> Comparison:
-        return self.compare_points(*map(self._cell_grid.point, (first, second)))[1]
-
-    def outcomes(self, reports: Any, first: float, second: float) -> Any:
-        from ._interval_grid import number_runs
-
-        parts, _ = self.compare_points(*map(self._cell_grid.point, (first, second)))
-        return number_runs(self._cell_grid.cells_of(reports), parts)
 
     # -- client and server ------------------------------------------------------------------------------
 

@@ -147,18 +147,6 @@ class WindowChannel:
         """Return e^ε of the channel as it is drawn, exactly; by the derivation of the profile, in cells."""
         return worst_odds(self.cells, self.reach, self.high, self.low)
 
-    def compare(self, first: int, second: int) -> tuple[list[tuple[int, int]], Comparison]:
-        """Return the runs of cells that are equal in the windows of the points `first` and `second`, and their odds."""
-
-        def cell_of(point: int) -> Callable[[int], Fraction]:
-            low, high = max(point - self.reach, 0), min(point + self.reach, self.cells)
-            total = self.total(high - low)
-            return lambda cell: Fraction(self.high if low <= cell < high else self.low, total)
-
-        ends = [point + side for point in (first, second) for side in (-self.reach, self.reach)]
-        parts = runs(ends, self.cells)
-        return parts, compare_runs(parts, cell_of(first), cell_of(second))
-
     def critical_points(self) -> list[int]:
         """Return the ends, the center, and the points whose window first touches an end or covers all cells but one."""
         reach, cells = self.reach, self.cells

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up
 from ldp_budget.sampling import ONE, threshold
-from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import real
 
@@ -45,8 +44,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import SumAggregate
+    from ldp_budget.sdk.law.corners import Numbers
 
     from ._interval_grid import CellGrid
 
@@ -217,21 +218,15 @@ class MovingWindow(NumericMechanism):
 
     # -- verification -----------------------------------------------------------------------------------
 
-    def compare(self, first: float, second: float) -> Comparison:
-        """Compare two values: a cell of the first window alone, of the second alone, of both, or of neither."""
-        return Comparison.of(Factor(tuple(self._masses(*map(self._value_grid.point, (first, second))))))
+    @functools.cached_property
+    def _law(self) -> Numbers:
+        from ldp_budget.sdk.law.corners import Numbers
 
-    def _masses(self, first: int, second: int) -> list[tuple[Fraction, Fraction]]:
-        a, b = self.drawn
-        alone = min(abs(first - second), self.window)
-        both, neither = self.window - alone, POINTS - alone
-        return [(alone * a, alone * b), (alone * b, alone * a), (both * a,) * 2, (neither * b,) * 2]
+        return Numbers(self.client_program())
+
+    def compare(self, first: float, second: float) -> Comparison:
+        """Compare two values: the runs of cells on which both laws are constant."""
+        return self._law.comparison(*map(self._value_grid.point, (first, second)))
 
     def outcomes(self, reports: Any, first: float, second: float) -> Ints:
-        return self._numbered(self.cells_of(reports), *map(self._value_grid.point, (first, second)))
-
-    def _numbered(self, cells: Ints, first: int, second: int) -> Ints:
-        import numpy as np
-
-        own, theirs = ((cells >= start) & (cells < start + self.window) for start in (first, second))
-        return np.select([own & ~theirs, theirs & ~own, own & theirs], [0, 1, 2], 3)
+        return self._law.outcomes(self.cells_of(reports), *map(self._value_grid.point, (first, second)))

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ldp_budget.sdk.channels import Comparison
+    from ldp_budget.sdk.law.corners import Numbers
 
-    from ._bounded_numeric import Runs
     from ._interval_grid import WindowChannel
     from ._noise_samplers import LaplaceTable
 
@@ -133,8 +133,14 @@ class BoundedLaplace(BoundedMechanism):
     def critical_points(self) -> list[int]:
         return self.table.critical_points()
 
-    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
-        return self.table.compare(first, second)
+    def compare(self, first: float, second: float) -> Comparison:
+        return self.table.compare(*map(self._cell_grid.point, (first, second)))[1]
+
+    def outcomes(self, reports: Any, first: float, second: float) -> Any:
+        from ._interval_grid import number_runs
+
+        parts, _ = self.table.compare(*map(self._cell_grid.point, (first, second)))
+        return number_runs(self._cell_grid.cells_of(reports), parts)
 
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
         return self.table.drawing()
@@ -258,8 +264,17 @@ class BoundedStaircase(BoundedMechanism):
     def critical_points(self) -> list[int]:
         return self.channel.critical_points()
 
-    def compare_points(self, first: int, second: int) -> tuple[Runs, Comparison]:
-        return self.channel.compare(first, second)
+    @functools.cached_property
+    def _law(self) -> Numbers:
+        from ldp_budget.sdk.law.corners import Numbers
+
+        return Numbers(self.client_program())
+
+    def compare(self, first: float, second: float) -> Comparison:
+        return self._law.comparison(*map(self._cell_grid.point, (first, second)))
+
+    def outcomes(self, reports: Any, first: float, second: float) -> Any:
+        return self._law.outcomes(self._cell_grid.cells_of(reports), *map(self._cell_grid.point, (first, second)))
 
     def drawing(self) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any]]:
         return self.channel.drawing(), {}

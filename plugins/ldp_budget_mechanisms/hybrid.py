@@ -136,29 +136,3 @@ class Hybrid(MovingWindow):
             ("upper", upper),
             (cell, ["where", "windowed", "own", ["where", "upper", high, low]]),
         )
-
-    # -- verification -----------------------------------------------------------------------------------
-
-    def _masses(self, first: int, second: int) -> list[tuple[Fraction, Fraction]]:
-        """The four kinds of cells without the two numbers, and then the lower and the upper number."""
-        alpha, cells = Fraction(self.piecewise, ONE), list(self.numbers)
-        masses = [(alpha * p, alpha * q) for p, q in super()._masses(first, second)]
-        least, growth = self._upper_one
-        uppers = [Fraction(least + growth * point, ONE) for point in (first, second)]
-        for cell, chances in zip(cells, ([1 - upper for upper in uppers], uppers), strict=True):
-            kind = self._kind(cell, first, second)
-            own = [alpha * self.drawn[not point <= cell < point + self.window] for point in (first, second)]
-            masses[kind] = masses[kind][0] - own[0], masses[kind][1] - own[1]
-            p, q = (mine + (1 - alpha) * chance for mine, chance in zip(own, chances, strict=True))
-            masses.append((p, q))
-        return masses
-
-    def _kind(self, cell: int, first: int, second: int) -> int:
-        own, theirs = (start <= cell < start + self.window for start in (first, second))
-        return (3, 1, 0, 2)[2 * own + theirs]
-
-    def _numbered(self, cells: Ints, first: int, second: int) -> Ints:
-        import numpy as np
-
-        low, high = self.numbers
-        return np.where(cells == low, 4, np.where(cells == high, 5, super()._numbered(cells, first, second)))

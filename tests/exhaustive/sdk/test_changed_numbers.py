@@ -5,15 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-import pytest
-
 from changed_numbers import changed, good_programs, judge
 
 _PROGRAMS = 1_500
 
 
-@pytest.mark.exhaustive
-@pytest.mark.timeout(1200)
 def test_numbers_of_changed_programs_is_never_too_good() -> None:
     good, chance, found = good_programs(), random.Random("changed numbers"), Counter[str]()
     while sum(found.values()) < _PROGRAMS:

@@ -30,7 +30,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise
 from math import lcm
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...sampling import ONE
 from ..channels import Comparison, Factor
@@ -40,6 +40,9 @@ from .law import Law, Pairs, Unknown, Worst, loss_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from ..client_program import Expression, Program
 
@@ -90,11 +93,33 @@ class Numbers(Law):
     @functools.lru_cache(maxsize=2)  # noqa: B019 - for the pair that __init__ compares
     def compare(self, first: Any, second: Any) -> Pairs:
         """Return (P, Q) of the parts on which the laws of both answers are constant."""
+        return self._parts(first, second).merged()
+
+    def _parts(self, first: Any, second: Any) -> Parts:
         (one, fall), (two, _) = (self._alone(x) for x in (first, second))
-        return compared(one, first, two, second, fall)
+        return parts_of(one, first, two, second, fall)
 
     def comparison(self, first: int, second: int) -> Comparison:
-        return Comparison.of(Factor(tuple(self.compare(first, second))))
+        return Comparison.of(Factor(tuple(self._parts(first, second).ordered())))
+
+    def outcomes(self, numbers: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
+        """Return the outcome of `comparison` of each number that is sent.
+
+        Parameters:
+            numbers: whole numbers, in the units of the report before it is laid out, shape (n,).
+            first: an answer.
+            second: another answer.
+
+        Raises:
+            Unknown: the numbers have no bounds.
+        """
+        import numpy as np
+
+        rows = self._parts(first, second).rows
+        if _turn(self._alone(first)[0], self._alone(second)[0]):
+            raise Unknown("numbers without bounds")
+        starts = [start for start, *_ in rows]
+        return np.asarray(np.searchsorted(starts, numbers, side="right") - 1, np.int64)
 
     @functools.cached_property
     def corners(self) -> list[tuple[Any, Any]]:
@@ -224,8 +249,44 @@ def _threshold(t: Expression) -> Affine:
 # -- two laws ------------------------------------------------------------------------------------------------------------
 
 
-def compared(one: list[Run], x: Any, two: list[Run], y: Any, fall: Fraction | None) -> Pairs:
-    """Return (P, Q) of the parts on which both laws are constant; `fall` is c of a geometric draw."""
+class Parts(NamedTuple):
+    """The parts of the numbers on which both laws are constant, in order.
+
+    `rows`: (start, stop, p, q), with the chances p/scales[0] and q/scales[1] of each number. Parts before `low` and from
+    `high` on are a turn that stands for all turns further out, `more` times as likely together.
+    """
+
+    rows: list[tuple[Any, Any, int, int]]
+    scales: tuple[int, int]
+    low: Any
+    high: Any
+    more: Fraction
+
+    def masses(self, rows: Any) -> Pairs:
+        """Return (P, Q) of parts: (size, p, q, True if they are no turn that stands for others)."""
+        found = []
+        for size, p, q, near in rows:
+            times = Fraction(size) if near else size * self.more
+            found.append((times * Fraction(p, self.scales[0]), times * Fraction(q, self.scales[1])))
+        if any(sum(side) != 1 for side in zip(*found, strict=True)):
+            raise Unknown("the runs of a report do not add up to one")
+        return found
+
+    def ordered(self) -> Pairs:
+        """Return (P, Q) of each part, in order."""
+        return self.masses((stop - start, p, q, self.low <= start < self.high) for start, stop, p, q in self.rows)
+
+    def merged(self) -> Pairs:
+        """Return (P, Q) of the parts; those with equal chances are added up."""
+        sizes: Counter[tuple[int, int, bool]] = Counter()
+        for start, stop, p, q in self.rows:
+            if p or q:
+                sizes[p, q, self.low <= start < self.high] += stop - start
+        return self.masses((size, *chances) for chances, size in sizes.items())
+
+
+def parts_of(one: list[Run], x: Any, two: list[Run], y: Any, fall: Fraction | None) -> Parts:
+    """Return the parts of two answers; `fall` is c of a geometric draw."""
     sides = [_at(one, x), _at(two, y)]
     turn = _turn(one, two)
     ends = [end for side in sides for start, stop, _, _ in side for end in (start, stop)]
@@ -235,21 +296,14 @@ def compared(one: list[Run], x: Any, two: list[Run], y: Any, fall: Fraction | No
         assert fall is not None
         more, limits = 1 / (1 - fall), (low - turn, high + turn)
         sides = [list(_repeated(side, fall, limits)) for side in sides]
-    bases = [lcm(*{chance.denominator for _, _, chance, _ in side}) for side in sides]
-    steps = [_steps(side, base) for side, base in zip(sides, bases, strict=True)]
+    scales = [lcm(*{chance.denominator for _, _, chance, _ in side}) for side in sides]
+    steps = [_steps(side, scale) for side, scale in zip(sides, scales, strict=True)]
     p = q = 0
-    parts: Counter[tuple[int, int, bool]] = Counter()
+    rows = []
     for start, stop in pairwise(sorted({*steps[0], *steps[1], low, high, *limits})):
         p, q = p + steps[0].get(start, 0), q + steps[1].get(start, 0)
-        if p or q:
-            parts[p, q, low <= start < high] += stop - start
-    found = []
-    for (p, q, near), size in parts.items():
-        times = Fraction(size) if near else size * more
-        found.append((times * Fraction(p, bases[0]), times * Fraction(q, bases[1])))
-    if any(sum(side) != 1 for side in zip(*found, strict=True)):
-        raise Unknown("the runs of a report do not add up to one")
-    return found
+        rows.append((start, stop, p, q))
+    return Parts(rows, (scales[0], scales[1]), low, high, more)
 
 
 def _at(runs: list[Run], x: Any) -> list[tuple[Any, Any, Fraction, int]]:
