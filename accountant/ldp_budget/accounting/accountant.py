@@ -21,7 +21,6 @@ from ..ledger import Ledger, export
 from ..ledger.calendar import BOUND_SECONDS, check_bound
 from ..ledger.checkpoints import Checkpointer, head_of, take
 from ..ledger.models import RESERVED
-from ..ledger.write_queue import result_of
 from . import (
     admin_log,
     batch,
@@ -34,6 +33,7 @@ from . import (
     reservations,
 )
 from . import collections as ledger_collections
+from .admission import Outcome, receipt_in
 from .books import Books
 from .charge_request import LOCAL, Principal, request_in
 from .ledger_operations import LedgerOperations
@@ -375,10 +375,22 @@ class Accountant:
             BudgetExceeded: the request was refused, and `strict` is True.
             ClockError: the system clock is not plausible.
         """
-        request = self._request(
-            user, mechanism, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy
+        request = request_in(
+            self._ledger,
+            self._caller,
+            user,
+            mechanism,
+            reports=reports,
+            key=key,
+            label=label,
+            digest=digest,
+            note=note,
+            policy=policy,
         )
-        return self._charge(request, strict)
+        if strict is not False:
+            return self._charge(request, strict)
+        outcome = self._ledger.charge(engine.charge, [request])[0]
+        return outcome.receipt() if isinstance(outcome, Outcome) else receipt_in(outcome)
 
     def _request(self, user: str, mechanism: Mechanism | Collection | object, **arguments: Any) -> ChargeRequest:
         return request_in(self._ledger, self._caller, user, mechanism, **arguments)
@@ -1004,9 +1016,9 @@ class Accountant:
         return self._ledger.newest_record
 
 
-def _answer(outcome: Receipt | LdpBudgetError, strict: bool) -> Receipt:
+def _answer(outcome: Outcome | Receipt | LdpBudgetError, strict: bool) -> Receipt:
     """Return the receipt of an outcome, or raise its error; raise `BudgetExceeded` for a `strict` refusal."""
-    receipt: Receipt = result_of(outcome)
+    receipt = receipt_in(outcome)
     if strict and receipt.status == REFUSED:
         raise BudgetExceeded(receipt)
     return receipt

@@ -7,12 +7,16 @@ part decides.
 
 from __future__ import annotations
 
+import json
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import LdpBudgetError
 from ..guarantees import ANY_INPUTS, Memoised
-from ..guarantees.fixed_point import LARGEST
-from ..guarantees.guarantees import NO, is_memoised
+from ..guarantees.fixed_point import LARGEST, costs_of
+from ..guarantees.guarantees import LEVELS, NO, is_memoised
 from ..ledger.calendar import LIFETIME, is_lifetime, share_in
+from ..ledger.hash_chain import Name
 from ..ledger.snapshot import Account
 from .limits import further_reports
 from .policies import ANY_RELATION
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
     from ..guarantees.fixed_point import Costs
     from ..ledger.calendar import Window
+    from ..ledger.keyfile import Secret
     from ..ledger.snapshot import Price
     from .charge_request import Charge, ChargeRequest
     from .limits import Limit
@@ -130,13 +135,16 @@ class ChargeCost(NamedTuple):
     """The cost of a request under a policy, computed once for all users.
 
     `costs` are the amounts that it adds in each window in which it counts, by gauge. `rooms` has, for each limit, its
-    gauge, and for each amount that it counts the largest sum to which the cost can be added. `units` has the same
-    with the limit and the cost of one report.
+    gauge, and for each amount that it counts the largest sum to which the cost can be added, and the cost of one
+    report. `units` has the same with the limit in place of that sum. `checked` is how the guarantee was checked.
+    `answer` is the part of a stored response that is the same for all users: that level, and the cost.
     """
 
     costs: dict[str, Costs]
-    rooms: tuple[tuple[Limit, str, tuple[tuple[int, int], ...]], ...]
+    rooms: tuple[tuple[Limit, str, tuple[tuple[int, int, int | None], ...]], ...]
     units: tuple[tuple[str, tuple[tuple[int, int, int | None], ...]], ...]
+    checked: str | None
+    answer: str
 
 
 def cost_of(
@@ -147,9 +155,11 @@ def cost_of(
     rooms, units = [], []
     for limit in terms.limits:
         added, unit = costs[limit.gauge], charge.cost_under(limit.measure)
-        rooms.append((limit, limit.gauge, tuple([(n, _room(most, added[n])) for n, most in limit.counted])))
+        rooms.append((limit, limit.gauge, tuple([(n, _room(most, added[n]), unit[n]) for n, most in limit.counted])))
         units.append((limit.gauge, tuple([(n, most, unit[n]) for n, most in limit.counted])))
-    return ChargeCost(costs, tuple(rooms), tuple(units))
+    checked = charge.checked
+    answer = json.dumps([None if checked is None else LEVELS.index(checked), *costs[LIFETIME]], separators=(",", ":"))
+    return ChargeCost(costs, tuple(rooms), tuple(units), checked, answer[1:-1])
 
 
 def _room(most: int, cost: int | None) -> int:
@@ -175,10 +185,11 @@ class Decision:
 
     `cost` has the amounts that the request adds in each window in which it counts. `why` is the reason why no budget
     would help. `exceeded` are the limits that the request does not fit. `binding` has their names, and `plan` if a
-    quota is used up or the user's plans together cost too much.
+    quota is used up or the user's plans together cost too much. `left` is the number of such reports that fit after
+    this charge, if no quota and no cost curve counts; below 0 if the charge does not fit.
     """
 
-    __slots__ = ("account", "binding", "cost", "exceeded", "request", "terms", "why", "windows")
+    __slots__ = ("account", "binding", "cost", "exceeded", "left", "request", "terms", "why", "windows")
 
     def __init__(
         self,
@@ -195,16 +206,20 @@ class Decision:
         self.cost = cost
         self.why = ERASED_USER if account.erased else terms.why
         self.exceeded: list[Limit] = []
-        spent = account.spent
+        spent, left = account.spent, LARGEST
         for limit, gauge, room in cost.rooms:
             sums = spent[gauge]
-            for place, most in room:
+            for place, most, unit in room:
                 used = sums[place]
                 if used is None or used > most:
                     self.exceeded.append(limit)
+                    left = -1
                     break
-        over = [limit.label for limit in self.exceeded]
-        if terms.crowded or _left(terms, account) < request.reports:
+                if unit and (most - used) // unit < left:
+                    left = (most - used) // unit
+        self.left = left
+        over = [limit.label for limit in self.exceeded] if self.exceeded else []
+        if terms.crowded or (terms.quota is not None and terms.quota - account.quota_used < request.reports):
             over.append(PLAN)
         self.binding = tuple(dict.fromkeys(over)) if over else ()
 
@@ -223,7 +238,13 @@ class Decision:
         account, reports, costs = self.account, self.request.reports, self.cost.costs
         spent = account.spent
         for gauge, added in costs.items():
-            spent[gauge] = spent[gauge].plus(added)
+            sums = spent[gauge]
+            if None in sums or None in added:
+                spent[gauge] = sums.plus(added)
+                continue
+            # `Costs.plus`, spelled out: each charge adds to each of its windows.
+            total = tuple(map(add, sums, added))
+            spent[gauge] = costs_of(total) if max(total) <= LARGEST else sums.plus(added)
         account.changed.update(costs)
         if self.request.curve is not None:
             label = self.request.label
@@ -236,7 +257,7 @@ class Decision:
         account, curve = self.account, self.request.curve
         if self.why:
             return 0
-        count = _left(self.terms, account)
+        count = LARGEST if self.terms.quota is None else self.terms.quota - account.quota_used
         if curve is None:
             return min(count, self._affordable_units())
         for limit in self.terms.limits:
@@ -260,24 +281,87 @@ class Decision:
 
     def receipt(self, status: str, receipt: str | None = None, position: str = "") -> Receipt:
         """Return the receipt, with the limits as they are now: after the charge, if `charge` was called."""
+        spent = self.account.spent
+        sums = [spent[each.gauge] for each in self.terms.limits]
+        return self.receipt_with(status, receipt, position, sums, self.affordable())
+
+    def receipt_with(
+        self, status: str, receipt: str | None, position: str, spent: Sequence[Costs], affordable: int
+    ) -> Receipt:
+        """Return the receipt with the sums of its limits, and the number of such reports that fit."""
         undecided = status in (REFUSED, QUOTED)
-        spent, windows, terms, request = self.account.spent, self.windows, self.terms, self.request
+        windows, terms, request = self.windows, self.terms, self.request
+        limits = []
+        for limit, sums in zip(terms.limits, spent, strict=True):
+            limits.append(LimitState(limit, sums, windows[limit.gauge].ends))
         return Receipt(
             status,
             request.user,
             terms.policy.name,
             self.cost.costs[LIFETIME],
             request.reports,
-            tuple([LimitState(each, spent[each.gauge], windows[each.gauge].ends) for each in terms.limits]),
+            tuple(limits),
             self.binding if undecided else (),
-            self.affordable(),
+            affordable,
             receipt,
             why=self.why if undecided else "",
-            checked=request.charge.checked,
+            checked=self.cost.checked,
             position=position,
         )
 
 
-def _left(terms: ApplicablePolicy, account: Account) -> int:
-    """Return the number of reports that the plan has left; `LARGEST` without a plan."""
-    return LARGEST if terms.quota is None else terms.quota - account.quota_used
+class Outcome:
+    """What a transaction has found for one request. Its caller makes the receipt of it, after the commit."""
+
+    __slots__ = ("_affordable", "_decision", "_entries", "_entry", "_place", "_spent")
+
+    def __init__(self, decision: Decision, entry: int | None, place: tuple[Secret, int, int], entries: int) -> None:
+        """Keep a decision as it is now.
+
+        `entry` is the number of the charge's entry, None for a refusal. `place` is the secret, the generation and the
+        partition of the entry, and `entries` the number of the newest entry.
+        """
+        self._decision, self._entry, self._place, self._entries = decision, entry, place, entries
+        spent, left = decision.account.spent, decision.left
+        self._spent = [spent[gauge] for _, gauge, _ in decision.cost.rooms]
+        if entry is None or left < 0 or decision.terms.quota is not None or decision.request.curve is not None:
+            left = decision.affordable()
+        self._affordable = left
+
+    def stored(self, at: int) -> str:
+        """Return the text that the ledger stores under an idempotency key: that of `Receipt.store`."""
+        decision, amounts = self._decision, list[int | None]()
+        if self._entry is None:
+            return self.receipt().store(decision.terms.number, at)
+        for sums in self._spent:
+            amounts += sums
+        request = decision.request
+        numbers = f"{decision.terms.number},{at},{request.reports},{self._affordable},{decision.cost.answer}"
+        if amounts:
+            numbers = f"{numbers},{amounts}".replace("[", "").replace("]", "").replace(" ", "")
+        return f'["{request.template.kind}",[{numbers}]]'.replace("None", "null")
+
+    def receipt(self) -> Receipt:
+        """Return the receipt."""
+        decision, entry = self._decision, self._entry
+        secret, generation, partition = self._place
+        status, name = REFUSED, None
+        if entry is not None:
+            status = decision.request.template.kind
+            # Most names are a number alone, see `Name`.
+            name = secret.receipt(str(Name(generation, partition, entry) if generation or partition else entry))
+        return decision.receipt_with(status, name, f"{partition}:{self._entries}", self._spent, self._affordable)
+
+
+def receipt_in(outcome: Outcome | Receipt | LdpBudgetError) -> Receipt:
+    """Return the receipt of an outcome. Raises its error."""
+    if isinstance(outcome, Outcome):
+        return outcome.receipt()
+    if isinstance(outcome, LdpBudgetError):
+        raise outcome
+    return outcome
+
+
+def receipts_in(outcomes: Sequence[Outcome | Receipt | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
+    """Return the receipts of outcomes; errors stay."""
+    return [outcome.receipt() if isinstance(outcome, Outcome) else outcome for outcome in outcomes]

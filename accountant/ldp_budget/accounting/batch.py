@@ -24,6 +24,7 @@ from ..ledger.models import BOUND, CHARGED, PART_OF_RUN, SPENT, BatchRunRecord
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
+from .admission import receipts_in
 from .charge_request import ChargeRequest, RequestTemplate, check_key, chosen_of, key_hash, request_template
 from .policies import DEFAULT
 from .receipts import REFUSED
@@ -280,7 +281,8 @@ def _charge_group(transaction: Transaction, part: Part, places: Sequence[int], r
             for place in places:
                 results[place] = _REFUSED
             return
-    outcomes = engine.charge({part.partition: transaction}, [part.request(place) for place in places])
+    requests = [part.request(place) for place in places]
+    outcomes = receipts_in(engine.charge({part.partition: transaction}, requests))
     for place, outcome in zip(places, outcomes, strict=True):
         if isinstance(outcome, LdpBudgetError) and not part.explain:
             raise outcome  # of `spend_many`: no user of the part is charged
@@ -611,7 +613,7 @@ def spend_each(
         try:
             if check is not None:
                 check()
-            charged = iter(ledger.charge(engine.charge, valid) if valid else ())
+            charged = iter(receipts_in(ledger.charge(engine.charge, valid)) if valid else ())
         except LdpBudgetError as error:
             if not first:
                 raise

@@ -62,7 +62,7 @@ def check_key(key: object) -> str:
 
     HTTP strips surrounding blanks, and a key without them would be a different key.
     """
-    found = check_text("key", key)
+    found = key if type(key) is str and key and key.isprintable() and key.isascii() else check_text("key", key)
     if found.isascii() and found.isprintable() and found[0] != " " and found[-1] != " ":
         return found
     if found != found.strip() or any(category(each) == "Cc" for each in found):
@@ -132,6 +132,8 @@ class Charge:
         self.declared = canonical_json(mechanism.declared)
         self.promise = canonical_json(self.guarantee.to_json())
         self.cost = self.guarantee.costs()
+        self.stored_as = self.fingerprint, self.promise, self.collection
+        """What identifies the stored priced mechanism."""
         self._chosen = mechanism
         self._measured: dict[str, Costs] = {}
         self._proved: bool | None = None
@@ -368,19 +370,26 @@ class ChargeRequest:
         report: bytes | None = None,
     ) -> None:
         self.template = template
-        self.user = user = check_user(user)
+        plain = type(user) is str and user.isascii() and user.isprintable() and user and user[0] != " " != user[-1]
+        self.user = user = user if plain else check_user(user)
         self.charge, self.policy, self.reports = template.charge, template.policy, template.reports
         self.curve = template.curve
         self.report = report
         self.api_key, scope, self.share = caller
-        # The user and the label as the ledger stores them.
-        self.user_hash = secret.hash(b"user", user)
+        # The user, the key and the label as the ledger stores them.
+        if key is None:
+            self.key = None
+            self.user_hash = secret.hash(b"user", user)
+        else:
+            name = check_key(key)
+            named = (b"caller key", ascii((scope, name))) if scope else (b"key", name)
+            self.user_hash, hashed, digest = secret.each((b"user", user), named, (b"request", self._asked()))
+            self.key = IdempotencyKey(name, self.user_hash, hashed, digest)
         # Equal labels of two users must not have equal hashes.
         label = template.label
         self.label_hash = (
             None if label is None else secret.hash(b"label", f"{secret.plain(self.user_hash).hex()} {label}")
         )
-        self.key = None if key is None else self._bind(secret, check_key(key), scope)
         self.partition = secret.partition_of(self.user_hash, partitions) if partitions > 1 else 0
 
     @property
@@ -412,8 +421,8 @@ class ChargeRequest:
         """The label under which memoised reports are counted."""
         return UNLABELLED if self.label_hash is None else self.label_hash
 
-    def _bind(self, secret: Key, key: str, scope: str) -> IdempotencyKey:
-        """Return the idempotency key, bound to everything that makes two requests the same.
+    def _asked(self) -> str:
+        """Return the text to which an idempotency key is bound: everything that makes two requests the same.
 
         A note is not part of it, because it charges nothing. A repeated request keeps its first note. A report is not
         part of it either: the digest stays, and would reveal whose a sealed report is.
@@ -421,8 +430,7 @@ class ChargeRequest:
         lasts = self.template.lasts
         operation = "spend" if lasts is None else f"reserve {lasts}"
         operation = operation if self.report is None else "report"
-        digest = secret.hash(b"request", f"({operation!a}, {self.user!a}, {self.template.tail}")
-        return IdempotencyKey(key, self.user_hash, key_hash(secret, key, scope), digest)
+        return f"({operation!a}, {self.user!a}, {self.template.tail}"
 
 
 def request_in(
@@ -436,7 +444,8 @@ def request_in(
     **arguments: Any,
 ) -> ChargeRequest:
     """Return the charge request of a caller for a ledger; the other arguments are those of `RequestTemplate`."""
-    bound_digest(arguments.get("digest"), key)
+    if arguments.get("digest") is not None:
+        bound_digest(arguments["digest"], key)
     template = request_template(mechanism, **arguments)
     return ChargeRequest(
         template, ledger.key, user, key=key, caller=caller, partitions=len(ledger.partitions), report=report

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import ClockError, InvalidParameter, KeyConflict, LdpBudgetError
 from ..ledger.calendar import LIFETIME
-from ..ledger.models import SPENT, Entry
+from ..ledger.models import SPENT
 from ..ledger.row_macs import read_accounts
-from .admission import ApplicablePolicy, ChargeCost, cost_of, decide
+from .admission import ApplicablePolicy, ChargeCost, Outcome, cost_of, decide
 from .policy_versions import latest_policy, policy_version, prices
-from .receipts import QUOTED, REFUSED, answer_again, receipt_for
+from .receipts import QUOTED, answer_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,101 +35,104 @@ _MOST_KNOWN = 1000
 
 def charge(
     transactions: Mapping[int, Transaction], requests: Sequence[ChargeRequest]
-) -> list[Receipt | LdpBudgetError]:
-    """Charge requests in the transactions of their partitions; return a receipt, or an error, for each.
+) -> list[Outcome | Receipt | LdpBudgetError]:
+    """Charge requests in the transactions of their partitions; return an outcome, or an error, for each.
 
     A request with an error has written nothing. Raises any error that happens after something was written.
     """
-    outcomes: list[Receipt | LdpBudgetError | None] = [None] * len(requests)
+    if len(transactions) == 1:
+        return _charge(next(iter(transactions.values())), requests)
+    found: dict[int, Outcome | Receipt | LdpBudgetError] = {}
     by_partition: dict[int, list[int]] = {}
     for place, request in enumerate(requests):
         by_partition.setdefault(request.partition, []).append(place)
     for partition, places in by_partition.items():
-        some = _Batch(transactions[partition], [requests[place] for place in places])
-        for place in places:
-            outcomes[place] = some.charge(requests[place])
-    return [outcome for outcome in outcomes if outcome is not None]
+        outcomes = _charge(transactions[partition], [requests[place] for place in places])
+        found.update(zip(places, outcomes, strict=True))
+    return [found[place] for place in range(len(requests))]
 
 
-class _Batch:
-    """Requests of one partition, with all that they need."""
-
-    def __init__(self, transaction: Transaction, requests: Sequence[ChargeRequest]) -> None:
-        self._transaction = transaction
-        needs = [(request.user_hash, request.key.key_hash) for request in requests if request.key is not None]
-        self._records = transaction.idempotency_records(needs) if needs else {}
-        self._accounts: Mapping[bytes, Account | LdpBudgetError] = {}
-        self._problem: LdpBudgetError | None = None
+def _charge(transaction: Transaction, requests: Sequence[ChargeRequest]) -> list[Outcome | Receipt | LdpBudgetError]:
+    """Charge requests of one partition: load what they need, decide in order, and leave the writing to the end."""
+    needs: list[tuple[bytes, bytes]] = []
+    users: dict[bytes, None] = {}
+    for request in requests:
+        users[request.user_hash] = None
+        if request.key is not None:
+            needs.append((request.user_hash, request.key.key_hash))
+    problem: LdpBudgetError | None = None
+    windows: Mapping[str, Window] = {}
+    at = 0
+    try:
+        at, windows = transaction.moment.micros, transaction.windows
+    except (ClockError, InvalidParameter) as error:  # stored responses are returned even if the clock is bad
+        problem = error
+    records = transaction.idempotency_records(needs) if needs else {}
+    accounts: Mapping[bytes, Account | LdpBudgetError] = {}
+    if problem is None:
+        accounts = transaction.account_macs.load([*users])
+    known = transaction.cache.decided
+    place = transaction.secret, transaction.end.generation, transaction.partition
+    outcomes: list[Outcome | Receipt | LdpBudgetError] = []
+    for request in requests:
+        written, key = transaction.writes, request.key
+        asked = request.user_hash, b"" if key is None else key.key_hash
+        stored = records.get(asked)
         try:
-            self._accounts = transaction.load_accounts(list({request.user_hash: None for request in requests}))
-        except (ClockError, InvalidParameter) as error:  # stored responses are returned even if the clock is bad
-            self._problem = error
-
-    def charge(self, request: ChargeRequest) -> Receipt | LdpBudgetError:
-        """Charge one request, or return the stored response for its idempotency key."""
-        transaction = self._transaction
-        written = transaction.writes
-        try:
-            key = request.key
-            stored = None if key is None else self._records.get((request.user_hash, key.key_hash))
-            return self._decide(request) if stored is None else self._repeat(request, stored)
+            if stored is not None:
+                outcomes.append(_repeat(transaction, request, stored))
+                continue
+            if problem is not None:
+                raise problem
+            account = accounts[request.user_hash]
+            if isinstance(account, LdpBudgetError):
+                raise account
+            terms, cost = known.get((request.template, request.share)) or _priced(transaction, request, account)
+            decision = decide(account, request, terms, windows, cost)
+            entry = None
+            if not decision.why and not decision.binding:
+                charge = request.charge
+                mechanism = transaction.cache.charges.get(charge.stored_as) or charge.store(transaction)
+                decision.charge()
+                entry = _write(transaction, decision, mechanism, at)
+            outcome = Outcome(decision, entry, place, transaction.newest_entry)
+            if key is not None and not account.erased:  # nothing that is stored may lead to an erased user
+                response = outcome.stored(at)
+                records[asked] = transaction.store_idempotency_record(*asked, entry, key.request_digest, response)
+            outcomes.append(outcome)
         except LdpBudgetError as error:
             if transaction.writes != written:
                 raise
-            return error
+            outcomes.append(error)
+    return outcomes
 
-    def _repeat(self, request: ChargeRequest, stored: IdempotencyRecord | LdpBudgetError) -> Receipt:
-        if isinstance(stored, LdpBudgetError):
-            raise stored
-        assert request.key is not None
-        if stored.request_digest != request.key.request_digest:
-            raise KeyConflict(request.key.name)
-        transaction = self._transaction
-        receipt = answer_again(transaction, request, stored, partial(policy_version, transaction))
-        return receipt._replace(position=transaction.position)
 
-    def _cost(
-        self, request: ChargeRequest, account: Account
-    ) -> tuple[ApplicablePolicy, Mapping[str, Window], ChargeCost]:
-        """Return the terms, windows and cost of a request; most are worked out once for many requests."""
-        transaction = self._transaction
-        windows, known = transaction.windows, transaction.cache.decided
-        key = request.template, request.share
-        found: tuple[ApplicablePolicy, ChargeCost] | None = known.get(key)
-        if found is not None:
-            return found[0], windows, found[1]
-        terms = terms_for(transaction, request)
-        if request.curve is not None or terms.policy.plan is not None:
-            terms = load_counts(transaction, account, request, terms)
-        cost = cost_of(request, terms, windows, account)
-        # Others depend on the account, or on the mechanisms that are checked by then.
-        if request.curve is None and terms.policy.plan is None and not terms.policy.checked:
-            if len(known) >= _MOST_KNOWN:
-                known.clear()
-            known[key] = terms, cost
-        return terms, windows, cost
+def _repeat(transaction: Transaction, request: ChargeRequest, stored: IdempotencyRecord | LdpBudgetError) -> Receipt:
+    """Return the stored response for the idempotency key of a request."""
+    if isinstance(stored, LdpBudgetError):
+        raise stored
+    assert request.key is not None
+    if stored.request_digest != request.key.request_digest:
+        raise KeyConflict(request.key.name)
+    receipt = answer_again(transaction, request, stored, partial(policy_version, transaction))
+    return receipt._replace(position=transaction.position)
 
-    def _decide(self, request: ChargeRequest) -> Receipt:
-        if self._problem is not None:
-            raise self._problem
-        account = self._accounts[request.user_hash]
-        if isinstance(account, LdpBudgetError):
-            raise account
-        transaction = self._transaction
-        decision = decide(account, request, *self._cost(request, account))
-        entry = None
-        if decision.fits:
-            entry = _write(transaction, decision)
-            name = receipt_for(transaction, entry)
-            receipt = decision.receipt(request.template.kind, name, transaction.position)
-        else:
-            receipt = decision.receipt(REFUSED, None, transaction.position)
-        key = request.key
-        if key is not None and not account.erased:  # nothing that is stored may lead to an erased user
-            response = receipt.store(decision.terms.number, transaction.moment.micros)
-            asked = request.user_hash, key.key_hash, entry, key.request_digest
-            self._records[asked[:2]] = transaction.store_idempotency_record(*asked, response)
-        return receipt
+
+def _priced(
+    transaction: Transaction, request: ChargeRequest, account: Account
+) -> tuple[ApplicablePolicy, ChargeCost]:
+    """Return the terms and the cost of a request; most are worked out once for many requests."""
+    terms = terms_for(transaction, request)
+    if request.curve is not None or terms.policy.plan is not None:
+        terms = load_counts(transaction, account, request, terms)
+    cost = cost_of(request, terms, transaction.windows, account)
+    # Others depend on the account, or on the mechanisms that are checked by then.
+    if request.curve is None and terms.policy.plan is None and not terms.policy.checked:
+        known = transaction.cache.decided
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[request.template, request.share] = terms, cost
+    return terms, cost
 
 
 def quote(reading: Reading, request: ChargeRequest) -> Receipt:
@@ -169,43 +172,46 @@ def load_counts(
     return terms
 
 
-def _write(transaction: Transaction, decision: Decision) -> int:
+def _write(transaction: Transaction, decision: Decision, mechanism: int, at: int) -> int:
     """Write a granted charge: the account, label counts, quota and entry; return the number of the entry."""
     request, terms, account = decision.request, decision.terms, decision.account
     template = request.template
-    mechanism = request.charge.store(transaction)
-    if account.number is None:
-        transaction.account_macs.open(transaction.open_account(account.user), account)
     number = account.number
-    assert number is not None
-    decision.charge()
-    label = request.label_hash if request.curve is not None else None
-    for gauge, counts in account.reported.items() if request.curve is not None else ():
-        window = transaction.windows[gauge].name
-        transaction.set_memoised_reports(number, request.label, mechanism, window, counts[request.label])
-    plan = terms.policy.plan
-    if plan is not None:
-        transaction.set_quota_used(number, plan.identity, request.charge.promise, account.quota_used)
-    at = transaction.moment.micros
-    entry = Entry(
-        0,
-        at,
-        template.kind,
-        number,
-        mechanism,
-        terms.number,
-        request.reports,
-        decision.costs[LIFETIME],
-        expires=None if template.lasts is None else at + template.lasts,
-        has_record=request.key is not None,
-        has_note=template.note is not None,
-        api_key=request.api_key,
-        sub_limit=terms.share,
+    if number is None:
+        number = transaction.open_account(account.user)
+        transaction.account_macs.open(number, account)
+    label = None
+    if request.curve is not None or terms.policy.plan is not None:
+        label = _count(transaction, decision, number, mechanism)
+    written = transaction.append_charge(
+        (at, template.kind, number, mechanism, terms.number, request.reports, *decision.cost.costs[LIFETIME]),
+        (
+            None if template.lasts is None else at + template.lasts,
+            0 if request.key is None else 1,
+            request.api_key,
+            terms.share,
+        ),
+        account,
+        label,
+        template.note,
     )
-    written = transaction.append(entry, label, template.note)
     if request.report is not None:
         transaction.store_report(written, request.charge.collection, request.report)
     return written
+
+
+def _count(transaction: Transaction, decision: Decision, number: int, mechanism: int) -> bytes | None:
+    """Write the label counts and the used quota of a granted charge; return the hash of the label for its entry."""
+    request, account, plan = decision.request, decision.account, decision.terms.policy.plan
+    label = None
+    if request.curve is not None:
+        label = request.label_hash
+        for gauge, counts in account.reported.items():
+            window = transaction.windows[gauge].name
+            transaction.set_memoised_reports(number, request.label, mechanism, window, counts[request.label])
+    if plan is not None:
+        transaction.set_quota_used(number, plan.identity, request.charge.promise, account.quota_used)
+    return label
 
 
 # -- requests that are alike -----------------------------------------------------------------------------------

@@ -59,8 +59,7 @@ def receipt_of(secret: Secret, name: Name) -> str:
 
     The digest uses the secret that was active when the entry was written.
     """
-    text = str(name)
-    return f"{text}-{secret.hash_outside(b'receipt', text).hex()[:20]}"
+    return secret.receipt(str(name))
 
 
 def receipt_for(reading: Reading, entry: int) -> str:

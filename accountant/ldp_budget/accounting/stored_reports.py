@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._validation import check_instance, check_text, check_whole
 from ..errors import InvalidParameter, LedgerError, NameTaken, TooFewReports, UnknownName
 from ..ledger.models import SEALED, RoundPart
-from ..ledger.write_queue import result_of
 from ..registry.collections import Collection, minimum_group_in
 from ..registry.surveys import MINIMUM_GROUP
 from . import engine
+from .admission import receipt_in
 from .charge_request import request_in
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class StoredReports:
             for each in reports
         ]
         bulk = len(requests) > 1
-        return [result_of(outcome) for outcome in self._ledger.charge(engine.charge, requests, bulk=bulk)]
+        return [receipt_in(outcome) for outcome in self._ledger.charge(engine.charge, requests, bulk=bulk)]
 
     def waiting(self, collection: str) -> int:
         """Return the number of reports of a collection that wait to be sealed."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .models import Entry, MovedEntry, PartitionHead
+from .models import MovedEntry, PartitionHead
 
 if TYPE_CHECKING:
     from .keyfile import Key, Secret
@@ -48,41 +48,6 @@ def canonical_transaction(before: bytes, entries: str, charges: Rows, policies: 
 def counters_mac(key: Secret, end: PartitionHead) -> bytes:
     """Return the MAC of the counters in a partition head."""
     return key.row_mac("partition", *end.counters)
-
-
-class Appended:
-    """The rows that one transaction appends: entries are buffered until they are written together."""
-
-    def __init__(self) -> None:
-        self._kept_back: Rows = []
-        self._covered: list[str] = []
-        self.charges: Rows = []
-        self.policies: Rows = []
-        self.records: Rows = []
-
-    def __bool__(self) -> bool:
-        return bool(self._kept_back or self._covered)
-
-    def add(self, entry: Entry, number: int) -> None:
-        """Buffer an entry."""
-        self._kept_back.append(entry.row(number))
-
-    def add_batch(
-        self, first: int, accounts: list[int], common: tuple[Any, ...], bound: tuple[int, int, int]
-    ) -> None:
-        """Cover entries that the store has already written."""
-        self._covered.append(canonical_batch(first, accounts, common, bound))
-
-    def take(self) -> Rows:
-        """Return the buffered entries, to be written now; the chain hash will cover them."""
-        rows, self._kept_back = self._kept_back, []
-        if rows:
-            self._covered.append(canonical_rows(rows))
-        return rows
-
-    def link_text(self, before: bytes) -> bytes:
-        """Return the bytes that the chain hash of this transaction covers."""
-        return canonical_transaction(before, ", ".join(self._covered), self.charges, self.policies, self.records)
 
 
 # -- entry names ------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from functools import cached_property
 from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json, replacing, sync_file, sync_folder
 from ..errors import LedgerError, SandboxError
@@ -87,7 +87,11 @@ class Secret:
 
         Another ledger with the same key has another hash.
         """
-        return Secret.hash(self, purpose, f"{self.ledger_id}\n{text}" if self.ledger_id else text)
+        return Secret.hash(self, purpose, f"{self._ledger_id}\n{text}" if self._ledger_id else text)
+
+    def receipt(self, name: str) -> str:
+        """Return the receipt of an entry, from its name: the name, and a keyed digest."""
+        return f"{name}-{self.hash_outside(b'receipt', name).hex()[:20]}"
 
     def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
         """Return `hash` of many texts."""
@@ -95,7 +99,10 @@ class Secret:
 
     def chain_hash(self, covered: bytes) -> bytes:
         """Return the keyed chain hash of what one transaction appended."""
-        return self._digest(b"chain hash", CHAIN_HASH_BYTES, covered)
+        # Spelled out, as in `hash`: each transaction makes one.
+        hasher = (self._begun.get(b"chain hash") or self._begin(b"chain hash", CHAIN_HASH_BYTES)).copy()
+        hasher.update(covered)
+        return hasher.digest()
 
     def commitment(self, salt: bytes, label: bytes) -> bytes:
         """Return the commitment to a label, as the journal has it. Without the salt it does not reveal the label."""
@@ -115,6 +122,16 @@ class Secret:
     def row_macs(self, rows: Iterable[tuple[object, ...]]) -> list[bytes]:
         """Return `row_mac` of many rows."""
         return self._digests(b"row mac", MAC_BYTES, [ascii(row).encode("ascii") for row in rows])
+
+    def with_macs(self, rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Return rows, each with its `row_mac` in place of its last value."""
+        begun, found = self._begun.get(b"row mac") or self._begin(b"row mac", MAC_BYTES), []
+        for row in rows:
+            covered = row[:-1]
+            hasher = begun.copy()
+            hasher.update(ascii(covered).encode("ascii"))
+            found.append((*covered, hasher.digest()))
+        return found
 
     def encrypt_hash(self, hashed: bytes) -> bytes:
         """Return the stored form of a hash under this secret.
@@ -218,6 +235,15 @@ class Key(Secret):
         hasher.update(text.encode("utf-8", "surrogatepass"))
         hashed = hasher.digest()
         return hashed if self.in_use.number == 1 else self.in_use.encrypt_hash(hashed)
+
+    def each(self, *asked: tuple[bytes, str]) -> list[bytes]:
+        """Return `hash` of some pairs of a purpose and a text."""
+        begun, found = self._begun, []
+        for purpose, text in asked:
+            hasher = (begun.get(purpose) or self._begin(purpose, HASH_BYTES)).copy()
+            hasher.update(text.encode("utf-8", "surrogatepass"))
+            found.append(hasher.digest())
+        return found if self.in_use.number == 1 else [*map(self.in_use.encrypt_hash, found)]
 
     def hashes(self, purpose: bytes, texts: list[str]) -> list[bytes]:
         """Return `hash` of many texts."""

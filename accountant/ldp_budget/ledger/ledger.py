@@ -133,7 +133,8 @@ class Ledger:
         The outcome of a request that failed and wrote nothing is an `LdpBudgetError`. A `bulk` submission waits for
         single ones.
         """
-        self._check_process()
+        if os.getpid() != self._process:
+            self._check_process()
         if bulk and self._bulk_queues:
             return run_bulk(self._bulk_queues, engine, requests)
         return self._queue.run(engine, requests, bulk=bulk)
@@ -205,15 +206,18 @@ class Ledger:
     def begin(self, rows: Partitions, allow_closed: bool = False) -> dict[int, Transaction]:
         """Return the transactions of an attempt. An interrupted transaction leaves no cache of its partition behind."""
         transactions: dict[int, Transaction] = {}
+        caches, key, clock, count = self._caches, self.key, self._clock, len(self.partitions)
         for partition, of_partition in rows.items():
-            self._check_secret(partition, of_partition)
-            cache, self._caches[partition] = self._caches[partition], Cache()
-            transactions[partition] = transaction = Transaction(
-                of_partition, self.key, self._clock, cache, partition, len(self.partitions)
-            )
-            self._check_told(transaction, self._told[partition], f"{NOTHING_CHARGED}.")
-            if not allow_closed and transaction.end.state != lifecycle.OPEN:
+            cache, caches[partition] = caches[partition], _NO_CACHE
+            transaction = Transaction(of_partition, key, clock, cache, partition, count)
+            end, told = transaction.end, self._told[partition]
+            if end.secret != key.in_use.number:
+                self._check_secret(partition, of_partition)
+            if told is not None and end != told:
+                self._check_told(transaction, told, f"{NOTHING_CHARGED}.")
+            if end.state != lifecycle.OPEN and not allow_closed:
                 raise lifecycle.refusal(self.name, transaction)
+            transactions[partition] = transaction
         return transactions
 
     def committed(self, transactions: Mapping[int, Transaction]) -> None:
@@ -303,6 +307,10 @@ class Ledger:
             for queue in (*self._bulk_queues, self._queue):
                 queue.close()
         self._store.close()
+
+
+_NO_CACHE = Cache()
+"""In place of the cache of a partition whose transaction has not ended. It holds for no partition head."""
 
 
 class _Seen:

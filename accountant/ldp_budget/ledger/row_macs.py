@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hashlib import blake2b
 
     from ..guarantees.fixed_point import Amounts
+    from .calendar import Window
     from .keyfile import Secret
     from .snapshot import Reading
     from .storage import Batch, Rows
@@ -96,8 +97,28 @@ class AccountMacMaker:
             )
         return hasher
 
+    def mac(
+        self, day: int, names: list[str], amounts: list[int | None], counts: Counts, bound: tuple[int, int, bytes]
+    ) -> bytes:
+        """Return the MAC of amounts and counts, see `hasher`, and of the account, its newest charge and its user."""
+        begun = self._named.get((day, tuple(names)))
+        if begun is not None and not counts:
+            try:
+                packed = _PACK_BOUND[len(amounts)](*amounts, *bound)
+            except struct.error:  # an unbounded amount, or a value that was never stored
+                pass
+            else:
+                hasher = begun.copy()
+                hasher.update(packed)
+                return hasher.digest()
+        hasher = self.hasher(day, names, amounts, counts)
+        hasher.update(_bound(*bound))
+        return hasher.digest()
+
     def _name(self, windows: tuple[int, tuple[str, ...]]) -> blake2b:
         """Return the hasher over the day and the names of windows, and remember it."""
+        if len(self._named) >= _MOST_BEGUN:
+            self._named = {}
         day, names = windows
         begun = self._named[windows] = self.secret.sums(ascii((self._partition, day, names)).encode("ascii"))
         return begun
@@ -109,14 +130,19 @@ class AccountMacMaker:
 
 
 class _Packers(dict[int, "Callable[..., bytes]"]):
-    """Functions that pack numbers of 64 bits, by their count."""
+    """Functions that pack numbers of 64 bits, by their count, and then what `end` says."""
+
+    def __init__(self, end: str = "") -> None:
+        self._end = end
 
     def __missing__(self, count: int) -> Callable[..., bytes]:
-        pack = self[count] = Struct(f"<{count}q").pack
+        pack = self[count] = Struct(f"<{count}q{self._end}").pack
         return pack
 
 
 _PACK = _Packers()
+_PACK_BOUND = _Packers("qq16s")
+"""With what `_bound` packs after them."""
 
 
 def finish_account_mac(begun: blake2b, account: int, user: bytes, newest: int | None) -> bytes:
@@ -152,22 +178,30 @@ def _charged(sums: Iterable[WindowAmounts], costs: Mapping[str, Costs]) -> tuple
     return tuple([(window, *amounts) for window, amounts in charged.items()])
 
 
+def covered_windows(windows: Mapping[str, Window], periods: Iterable[str], day: int) -> list[tuple[str, str | None]]:
+    """Return the windows of a UTC day in the order in which a MAC covers them, with the gauges of the open ones."""
+    gauges = {window.name: gauge for gauge, window in windows.items()}
+    return [(name, gauges.get(name)) for name in sorted(names_on(periods, day))]
+
+
 class AccountMacs:
     """The accounts that one transaction has checked, with the values that their MACs cover in its windows.
 
-    The objects are the truth of the transaction until `write` writes what changed.
+    The objects are the truth of the transaction until `changes` returns what changed, to be written.
     """
 
-    def __init__(self, transaction: Reading) -> None:
+    def __init__(self, transaction: Reading, maker: AccountMacMaker | None = None) -> None:
         # A weak reference avoids a cycle, so a transaction is freed as soon as it is done.
         self._transaction: Reading = proxy(transaction)
         self.accounts: dict[int, Account] = {}
-        self._changed: set[int] = set()
+        self.changed: set[int] = set()
+        """The numbers of the accounts that get a new MAC."""
         self._names: dict[int, frozenset[str]] = {}
         self._gauges: list[tuple[str, str]] = []
-        self._covered: list[tuple[str, str | None]] = []
+        self.covered: list[tuple[str, str | None]] = []
+        """The windows that a MAC of today covers, see `covered_windows`; empty until they are known."""
         self._batch: dict[int, tuple[bytes, Amounts]] = {}
-        self._maker_now: AccountMacMaker | None = None
+        self._maker_now = maker
 
     def __contains__(self, account: int) -> bool:
         return account in self.accounts
@@ -193,16 +227,15 @@ class AccountMacs:
         return self._gauges
 
     def _covered_windows(self) -> list[tuple[str, str | None]]:
-        """Return the windows of today in the order in which a MAC covers them, with the gauges of the open ones."""
-        if not self._covered:
-            gauges = dict(self._open_windows())
-            self._covered = [(name, gauges.get(name)) for name in sorted(self.windows_on(self._today))]
-        return self._covered
+        windows = self._transaction.windows
+        if not self.covered:
+            self.covered = covered_windows(windows, self._transaction.periods(), self._today)
+        return self.covered
 
     def forget_windows(self) -> None:
         """Drop the cached windows and accounts, because another period is kept from now on."""
-        self._names, self._gauges, self._covered = {}, [], []
-        self.accounts, self._changed = {}, set()
+        self._names, self._gauges, self.covered = {}, [], []
+        self.accounts, self.changed = {}, set()
 
     # -- checking -------------------------------------------------------------------------------------------
 
@@ -215,38 +248,45 @@ class AccountMacs:
 
     def load(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
         """Read and check the accounts of users; those without one have no number. For a changed account, return the error."""
-        windows = self._covered_windows()
-        today, maker = self._today, self._maker
+        transaction, accounts = self._transaction, self.accounts
+        windows, maker = self.covered or self._covered_windows(), self._maker_now or self._maker
+        today = (transaction._moment or transaction.moment).day
         found: dict[bytes, Account | LedgerError] = {}
         others: list[tuple[Account, AccountMacState]] = []
-        nothing = dict.fromkeys([gauge for _, gauge in self._open_windows()], ZERO)
-        for row in self._transaction.rows.accounts(users, [name for name, _ in windows]):
+        nothing = dict.fromkeys(transaction._windows or transaction.windows, ZERO)
+        for row in transaction.rows.accounts(users, [name for name, _ in windows]):
             user, number, newest, day, row_mac, counted = row[:_STATE]
-            if number in self.accounts:
-                found[user] = self.accounts[number]
+            if number in accounts:
+                found[user] = accounts[number]
                 continue
             account = found[user] = Account(number, nothing.copy(), user=user, newest=newest)
-            spent = account.spent
-            first = _STATE
+            spent, first = account.spent, _STATE
+            names: list[str] = []
+            amounts: list[int | None] = []
             for name, gauge in windows:
                 if row[first] is not None:
-                    costs = costs_of(row[first + 1 : first + 5])
+                    costs = row[first + 1 : first + 5]
                     if gauge is None:
                         account.same_day[name] = costs
                     else:
-                        spent[gauge] = costs
+                        spent[gauge] = costs_of(costs)
+                    if costs != ZERO:
+                        names.append(name)
+                        amounts += costs
                 first += 5
             if day != today or counted:
                 others.append((account, AccountMacState._make(row[:_STATE])))
-            elif self._mac_of(maker, account, today) == row_mac:
-                self.accounts[number] = account
+            elif maker.mac(today, names, amounts, {}, (number, newest or 0, user)) == row_mac:
+                accounts[number] = account
             else:
                 found[user] = self._refusal(number)
-        found |= self._take_others(others)
-        unknown = [user for user in users if user not in found]
-        erased = set(self._transaction.rows.erased(unknown)) if unknown else ()
-        for user in unknown:
-            found[user] = Account(None, nothing.copy(), erased=user in erased, user=user)
+        if others:
+            found |= self._take_others(others)
+        if len(found) < len(users):
+            unknown = [user for user in users if user not in found]
+            erased = set(transaction.rows.erased(unknown))
+            for user in unknown:
+                found[user] = Account(None, nothing.copy(), erased=user in erased, user=user)
         return found
 
     def _take_others(self, others: Sequence[tuple[Account, AccountMacState]]) -> dict[bytes, Account | LedgerError]:
@@ -270,20 +310,6 @@ class AccountMacs:
             if state.user not in found:
                 found[state.user] = self.accounts[number]
         return found
-
-    def _mac_of(self, maker: AccountMacMaker, account: Account, day: int) -> bytes:
-        """Return the MAC of an account's current values."""
-        spent, same_day = account.spent, account.same_day
-        names: list[str] = []
-        amounts: list[int | None] = []
-        for name, gauge in self._covered_windows():
-            costs = same_day.get(name, ZERO) if gauge is None else spent[gauge]
-            if costs != ZERO:
-                names.append(name)
-                amounts += costs
-        hasher = maker.hasher(day, names, amounts, account.counts)
-        hasher.update(_bound(account.number, account.newest or 0, account.user))
-        return hasher.digest()
 
     def check(self, accounts: Iterable[int], *, though_later: bool = False) -> None:
         """Read and check accounts by their numbers. Raises `LedgerError`.
@@ -417,7 +443,7 @@ class AccountMacs:
         """Register the newest charge of a checked account, whose values the caller has changed."""
         account.newest = entry
         assert account.number is not None
-        self._changed.add(account.number)
+        self.changed.add(account.number)
 
     def spent(self, number: int, window: str) -> Costs | None:
         """Return a sum of a checked account in an open window; None for any other."""
@@ -433,7 +459,7 @@ class AccountMacs:
         account = self.accounts.get(number)
         if account is None:
             return False
-        self._changed.add(number)
+        self.changed.add(number)
         if not self._is_open(window):
             if window in self.windows_on(self._today):
                 account.same_day[window] = costs
@@ -447,12 +473,12 @@ class AccountMacs:
         """Replace a label count of an account that was checked."""
         if window in self.windows_on(self._today):
             self.accounts[account].counts[window, charge, label] = reports
-        self._changed.add(account)
+        self.changed.add(account)
 
     def count_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace a used quota of an account that was checked."""
         self.accounts[account].counts[plan, promise] = used
-        self._changed.add(account)
+        self.changed.add(account)
 
     def macs_after(self, accounts: Sequence[int], first: int, costs: Mapping[str, Costs]) -> list[bytes]:
         """Return the MACs of a checked batch after it is charged, in entries from number `first` on."""
@@ -479,30 +505,51 @@ class AccountMacs:
             gauge = gauge_of(window)
             account.spent[gauge] = account.spent[gauge].plus(cost)
         account.newest = entry
-        return self._mac_of(self._maker, account, self._today)
+        return self._mac_of(account)
 
     def see(self, entry: Entry, number: int) -> None:
         """Register an appended entry as its account's newest charge, if it is a charge."""
         if entry.kind in CHARGES and entry.account in self.accounts:
             self.charged(self.accounts[entry.account], number)
 
-    def write(self) -> None:
-        """Write the sums and the MACs of the accounts that changed."""
-        if not self._changed:
-            return
-        day, maker, windows = self._today, self._maker, self._open_windows()
-        accounts = [self.accounts[number] for number in sorted(self._changed)]
-        sums = []
-        for account in accounts:
+    def changes(self) -> tuple[list[tuple[Any, ...]], list[AccountMac]]:
+        """Return the sums and the MACs of the accounts that changed, to be written now."""
+        sums: list[tuple[Any, ...]] = []
+        row_macs: list[AccountMac] = []
+        if not self.changed:
+            return sums, row_macs
+        windows, maker = self.covered or self._covered_windows(), self._maker_now or self._maker
+        transaction = self._transaction
+        day = (transaction._moment or transaction.moment).day
+        for number in sorted(self.changed):
+            account = self.accounts[number]
             changed, spent = account.changed, account.spent
-            sums += [(account.number, name, *spent[gauge]) for name, gauge in windows if gauge in changed]
+            names: list[str] = []
+            amounts: list[int | None] = []
+            for name, gauge in windows:
+                costs = account.same_day.get(name, ZERO) if gauge is None else spent[gauge]
+                if gauge in changed:
+                    sums.append((number, name, *costs))
+                if costs != ZERO:
+                    names.append(name)
+                    amounts += costs
             account.changed = set()
-        if sums:
-            self._rows.set_sums(sums)
-        self._rows.set_account_macs(
-            [AccountMac(each.number or 0, day, self._mac_of(maker, each, day)) for each in accounts]
-        )
-        self._changed = set()
+            mac = maker.mac(day, names, amounts, account.counts, (number, account.newest or 0, account.user))
+            row_macs.append(AccountMac(number, day, mac))
+        self.changed = set()
+        return sums, row_macs
+
+    def _mac_of(self, account: Account) -> bytes:
+        """Return the MAC of an account's current values."""
+        names: list[str] = []
+        amounts: list[int | None] = []
+        for name, gauge in self._covered_windows():
+            costs = account.same_day.get(name, ZERO) if gauge is None else account.spent[gauge]
+            if costs != ZERO:
+                names.append(name)
+                amounts += costs
+        bound = (account.number or 0, account.newest or 0, account.user)
+        return self._maker.mac(self._today, names, amounts, account.counts, bound)
 
     def renew(self, old: Secret, new: Secret) -> None:
         """Make the MACs of all accounts with another secret, which also encrypts users and labels again.
@@ -522,7 +569,7 @@ class AccountMacs:
         """Drop checked accounts, so that they are read again when needed."""
         for account in accounts:
             self.accounts.pop(account, None)
-            self._changed.discard(account)
+            self.changed.discard(account)
 
     def renew_stored(self, accounts: Sequence[int], day_of: Callable[[int, int | None], int]) -> None:
         """Make the MACs of accounts from stored values.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs
 from .calendar import span_at, window_start_micros
-from .hash_chain import Appended, counters_mac
+from .hash_chain import canonical_batch, counters_mac
 from .keyfile import HASH_BYTES
 from .models import (
     CLOCK,
@@ -43,7 +43,7 @@ from .models import (
     Tombstone,
     User,
 )
-from .row_macs import AccountMacs
+from .row_macs import AccountMacMaker, AccountMacs, covered_windows
 from .snapshot import Account, Reading, covered
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ class Cache:
         self.policies: dict[str, StoredPolicy] = {}
         # What the accounting has worked out for requests in these windows; it knows the keys and the values.
         self.decided: dict[Any, Any] = {}
+        # The windows that a MAC of an account covers, and the maker of such MACs.
+        self.covered: list[tuple[str, str | None]] = []
+        self.maker: AccountMacMaker | None = None
         # The numbers of priced mechanisms, by fingerprint, guarantee and collection.
         self.charges: dict[tuple[str, str, str], int] = {}
 
@@ -78,6 +81,29 @@ class Cache:
         """True if the cache is valid for a partition with this head."""
         mine = self.end
         return mine is not None and mine.known == end.known
+
+
+class Appended:
+    """The rows that one transaction appends: entries are buffered until they are written together."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Any, ...]] = []
+        self.covered: list[str] = []
+        self.charges: list[tuple[Any, ...]] = []
+        self.policies: list[tuple[Any, ...]] = []
+        self.records: list[tuple[Any, ...]] = []
+
+    def take(self) -> list[tuple[Any, ...]]:
+        """Return the buffered entries, to be written now; the chain hash will cover them."""
+        rows, self.entries = self.entries, []
+        if rows:
+            self.covered.append(ascii(rows)[1:-1])
+        return rows
+
+    def link_text(self, before: bytes) -> bytes:
+        """Return the bytes that the chain hash of this transaction covers, see `hash_chain.canonical_transaction`."""
+        entries = ", ".join(self.covered)
+        return before + f"[[{entries}], {self.charges!a}, {self.policies!a}, {self.records!a}]".encode("ascii")
 
 
 class Transaction(Reading):
@@ -92,54 +118,77 @@ class Transaction(Reading):
     def __init__(
         self, rows: Rows, key: Key, clock: Clock, cache: Cache, partition: int = 0, partitions: int = 1
     ) -> None:
-        super().__init__(rows, key, clock, partition, partitions)
+        # Spelled out, without `Reading.__init__`: each charge begins one.
+        self.key, self.rows, self._clock = key, rows, clock
+        self.partition, self.partitions = partition, partitions
+        self.secret = key.in_use
+        known: tuple[PartitionHead, bytes] | None = getattr(rows, "known_end", None)
+        end, self.counters_mac = known or rows.end()
+        self.end = end
+        self._moment: Moment | None = None
+        self._windows: dict[str, Window] | None = None
         # Another process may have written since the cache was filled.
-        self.cache = cache if cache.holds(self.end) else Cache()
-        self.cache.end = self.end
+        self.cache = cache if cache.end is end or cache.holds(end) else Cache()
+        self.cache.end = end
         self.by = 0
         """The number of the API key for which a function is run. A charge has a number of its own."""
         self.writes = 0
         """Grows with every write and every buffered write, so a caller can tell whether a step wrote anything."""
-        self._entries, self._at = self.end.entries, self.end.at
-        self._accounts, self._charges, self._policies, self._collections, self._numbered_rows = self.end[3:8]
-        self._checkpoints, self._periods = self.end[8:10]
-        self._lifecycle = self.end.lifecycle
+        self._entries, self._at, _, self._accounts, self._charges, self._policies = end[:6]
+        self._collections, self._numbered_rows, self._checkpoints, self._periods = end[6:10]
+        self._lifecycle: tuple[int, ...] = end[10:]
         self.together: tuple[Transaction, ...] = ()
         """The transactions of other partitions that are written together with this one."""
         self._appended = Appended()
-        self.account_macs = AccountMacs(self)
+        maker = self.cache.maker
+        if maker is None or maker.secret is not self.secret:
+            maker = self.cache.maker = AccountMacMaker(self.secret, partition)
+        self.account_macs = AccountMacs(self, maker)
         """The accounts that were checked; they get a new MAC if they change."""
         self._batch_costs: Mapping[str, Costs] = {}
         self._records: dict[tuple[bytes, bytes], IdempotencyRecord] = {}
 
     def finish(self) -> None:
         """Write the buffered rows, the chain hash over all that was appended, and the new partition head."""
-        self._write_sums_and_records()
-        chain_hash = self.end.chain_hash
-        if self._appended:
-            chain_hash = self._chain_hash(chain_hash)
+        rows, appended, macs = self.rows, self._appended, self.account_macs
+        chain_hash, entries, link = self.end.chain_hash, appended.take(), b""
+        if appended.covered:
+            link = appended.link_text(chain_hash)
+        sums, row_macs = macs.changes() if macs.changed else ([], [])
+        records: list[tuple[Any, ...]] = []
+        if self._records:
+            records, self._records = self.secret.with_macs(self._records.values()), {}
+        if link:
+            chain_hash = self.secret.chain_hash(link)
+        if sums:
+            rows.set_sums(sums)
+        if row_macs:
+            rows.set_account_macs(row_macs)
+        if records:
+            rows.add_idempotency_records(records)
+        if entries:
+            rows.add_entries(entries, chain_hash)
+        elif appended.covered:
+            rows.set_chain_hash(self._entries, chain_hash)
         numbered = (
             *(self._accounts, self._charges, self._policies, self._collections, self._numbered_rows),
             *(self._checkpoints, self._periods, *self._lifecycle),
         )
         end = PartitionHead(self._entries, self._at, chain_hash, *numbered)
         if end != self.end:
-            self.rows.set_end(end, None if numbered == self.end.counters else counters_mac(self.secret, end))
+            rows.set_end(end, None if numbered == self.end[3:] else counters_mac(self.secret, end))
             self.cache.end = end
-
-    def _chain_hash(self, before: bytes) -> bytes:
-        """Write the buffered entries, with the chain hash over all that was appended."""
-        rows = self._appended.take()
-        chain_hash = self.secret.chain_hash(self._appended.link_text(before))
-        if rows:
-            self.rows.add_entries(rows, chain_hash)
-        else:
-            self.rows.set_chain_hash(self._entries, chain_hash)
-        return chain_hash
 
     def _write_back(self) -> None:
         """Write the buffered rows, for a statement that must see them."""
-        self._write_sums_and_records()
+        sums, row_macs = self.account_macs.changes()
+        if sums:
+            self.rows.set_sums(sums)
+        if row_macs:
+            self.rows.set_account_macs(row_macs)
+        if self._records:
+            self.rows.add_idempotency_records(self.secret.with_macs(self._records.values()))
+            self._records = {}
         rows = self._appended.take()
         if rows:
             self.rows.add_entries(rows, None)
@@ -150,17 +199,12 @@ class Transaction(Reading):
         self.writes += 1
         return self._entries
 
-    def _write_sums_and_records(self) -> None:
-        self.account_macs.write()
-        if self._records:
-            self.rows.add_idempotency_records(self._records.values())
-            self._records = {}
-
     @property
     def moment(self) -> Moment:
         if self._moment is None:
             if not self.together:
-                return self.go_by_the_clock()
+                self._moment = self._clock.moment(self._at)
+                return self._moment
             # Partitions that are written together have one time: midnight may fall between two readings of the clock.
             latest = max((each.go_by_the_clock() for each in (self, *self.together)), key=attrgetter("micros"))
             for each in (self, *self.together):
@@ -171,6 +215,11 @@ class Transaction(Reading):
     def time(self) -> int:
         """Return the time in microseconds; that of the newest entry if the clock is not plausible."""
         return (self._moment or self._clock.maintenance_time(self.newest_at)).micros
+
+    @property
+    def newest_entry(self) -> int:
+        """The number of the newest entry."""
+        return self._entries
 
     @property
     def position(self) -> str:
@@ -184,12 +233,13 @@ class Transaction(Reading):
     @property
     def windows(self) -> dict[str, Window]:
         if self._windows is None:
-            moment, cache = self.moment, self.cache
+            moment, cache = self._moment or self.moment, self.cache
             if not cache.open_from <= moment.micros < cache.open_until:
                 cache.windows = {period: moment.window(period) for period in self.periods()}
                 cache.open_from, cache.open_until = span_at(cache.windows, moment.micros)
                 cache.decided = {}
-            self._windows = cache.windows
+                cache.covered = covered_windows(cache.windows, self.periods(), moment.day)
+            self._windows, self.account_macs.covered = cache.windows, cache.covered
         return self._windows
 
     def windows_to_read(self) -> dict[str, Window]:
@@ -211,7 +261,7 @@ class Transaction(Reading):
         found: dict[tuple[bytes, bytes], IdempotencyRecord | LedgerError] = {}
         if self._records:
             found.update((need, self._records[need]) for need in needs if need in self._records)
-        unknown = [need for need in needs if need not in found]
+        unknown = [need for need in needs if need not in found] if found else needs
         if unknown:
             wanted = set(unknown)
             for stored in self.rows.idempotency_records(*map(list, zip(*unknown, strict=True))):
@@ -232,8 +282,9 @@ class Transaction(Reading):
         self, user: bytes, key: bytes, entry: int | None, request: bytes, response: str
     ) -> IdempotencyRecord:
         """Store the response for an idempotency key, as long as the account exists; `entry` is None for a refusal."""
-        row = (user, key, entry, self._next_number() if entry is None else None, request, response)
-        record = self._records[user, key] = IdempotencyRecord(*row, self.secret.row_mac(*row))
+        number = self._next_number() if entry is None else None
+        # It gets its MAC when it is written.
+        record = self._records[user, key] = IdempotencyRecord(user, key, entry, number, request, response, b"")
         self.writes += 1
         return record
 
@@ -274,13 +325,6 @@ class Transaction(Reading):
         self.writes += 1
 
     # -- accounts -----------------------------------------------------------------------------------------
-
-    def load_accounts(self, users: list[bytes]) -> dict[bytes, Account | LedgerError]:
-        """Return the accounts of users for a charge, checked; for an account that was changed, the error.
-
-        What is charged to these objects must be reported to `account_macs.charged`; it is written at the end.
-        """
-        return self.account_macs.load(users)
 
     def check_account(self, account: int) -> None:
         """Check the sums of an account before they are changed.
@@ -401,7 +445,7 @@ class Transaction(Reading):
             self.rows.add_notes(
                 [EntryNote(self._entries, note, self.secret.row_mac(*self.noted(self._entries, note)))]
             )
-        self._appended.add(entry, self._entries)
+        self._appended.entries.append(entry.row(self._entries))
         self.account_macs.see(entry, self._entries)
         self.writes += 1
         return self._entries
@@ -416,6 +460,32 @@ class Transaction(Reading):
             salt = secrets.token_bytes(HASH_BYTES)
             entry = entry._replace(label_commitment=self.key.commitment(salt, label))
         return self.put(entry, label, salt, note)
+
+    def append_charge(
+        self, begin: tuple[Any, ...], end: tuple[Any, ...], account: Account, label: bytes | None, note: str | None
+    ) -> int:
+        """Append the entry of a charge to a checked account; return its number.
+
+        `begin` has its values from the time to the amounts, `end` those from its expiry to its sub-limit, without the
+        flag of its note. It writes what `append` would write.
+        """
+        number = self._entries = self._entries + 1
+        self._at = begin[0]
+        commitment = None
+        if label is not None:
+            salt = secrets.token_bytes(HASH_BYTES)
+            commitment = self.key.commitment(salt, label)
+            self.rows.add_label(EntryLabel(number, label, salt))
+        if note is not None:
+            self.rows.add_notes([EntryNote(number, note, self.secret.row_mac(*self.noted(number, note)))])
+        has_note = 0 if note is None else 1
+        expires, has_record, api_key, share = end
+        row = (number, *begin, commitment, expires, None, has_record, has_note, api_key, share, None)
+        self._appended.entries.append(row)
+        account.newest = number
+        self.account_macs.changed.add(begin[2])
+        self.writes += 1
+        return number
 
     def append_event(
         self, kind: str, at: int, *, policy: int = 0, reports: int = 0, period: str | None = None
@@ -447,7 +517,7 @@ class Transaction(Reading):
         """
         first, bound = self._entries + 1, (int(note is not None), api_key, share)
         accounts = batch.append(first, common, bound)
-        self._appended.add_batch(first, accounts, common, bound)
+        self._appended.covered.append(canonical_batch(first, accounts, common, bound))
         batch.set_macs(self.moment.day, self.account_macs.macs_after(accounts, first, self._batch_costs))
         if note is not None:
             numbers = range(first, first + len(accounts))
@@ -561,7 +631,7 @@ class Transaction(Reading):
 
     def set_lifecycle(self, value: Lifecycle, move: tuple[str, str, str] | None = None) -> None:
         """Change the lifecycle of the partition. `move` is the `Closing` that caused it: move, ledger and identity."""
-        self._lifecycle = value
+        self._lifecycle = tuple(value)
         if move is not None:
             self.add_numbered(Closing(0, value.generation, value.changes, *move))
         self.writes += 1
@@ -571,7 +641,7 @@ class Transaction(Reading):
         self._write_back()
         self.rows.renew(tables)
         self.secret = secret
-        self.set_lifecycle(self._lifecycle._replace(secret=secret.number))
+        self.set_lifecycle(Lifecycle(*self._lifecycle)._replace(secret=secret.number))
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint."""

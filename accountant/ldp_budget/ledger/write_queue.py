@@ -48,6 +48,7 @@ MOST_PAUSE_SECONDS, PAUSE_SECONDS = 0.02, 0.0002
 """The longest time for which a long computation gives way to charges, and the time between two looks."""
 MOST_WAITING = 100_000
 """Maximum number of items that wait."""
+_ENGINE, _PARTITION = attrgetter("engine"), attrgetter("partition")
 
 
 class Item(Protocol):
@@ -98,6 +99,7 @@ class Submission:
         "doubted",
         "engine",
         "error",
+        "is_inline",
         "items",
         "left",
         "loop",
@@ -118,6 +120,8 @@ class Submission:
         self.counted = False
         """True while the queue counts its items as waiting."""
         self._gate: threading.Lock | None = None
+        self.is_inline = True
+        """True if no thread and no task waits for it: its caller runs its items itself."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """The event loop that waits for it; None for a thread."""
         self._future: asyncio.Future[None] | None = None
@@ -126,12 +130,13 @@ class Submission:
         """Make the lock that the writer releases at the end."""
         self._gate = threading.Lock()
         self._gate.acquire()
+        self.is_inline = False
 
     def expect_task(self) -> asyncio.Future[None]:
         """Return a future that the writer resolves at the end."""
         import asyncio  # an event loop has imported it
 
-        self.loop = asyncio.get_running_loop()
+        self.loop, self.is_inline = asyncio.get_running_loop(), False
         self._future = self.loop.create_future()
         return self._future
 
@@ -144,11 +149,6 @@ class Submission:
     def partitions(self) -> set[int]:
         """Return the partitions of the items without an outcome."""
         return {self.items[place].partition for place in self.left}
-
-    @property
-    def is_inline(self) -> bool:
-        """True if no thread and no task waits for it: a caller runs its items itself."""
-        return self._gate is None and self.loop is None
 
     def wait(self) -> None:
         """Wait, in a thread, until it has its outcomes or its error."""
@@ -222,11 +222,12 @@ class WriteQueue:
             if not self._run_here(mine):
                 mine.expect_thread()
                 self._put(mine)
-            mine.wait()
+            if not mine.is_inline:
+                mine.wait()
         except BaseException:
             self.withdraw(mine)
             raise
-        return mine.result()
+        return mine.outcomes if mine.error is None else mine.result()
 
     def submit(self, mine: Submission) -> None:
         """Submit items; the calling thread waits for them afterwards."""
@@ -299,14 +300,11 @@ class WriteQueue:
         finally:
             # An interrupt (Ctrl-C) may happen here too.
             try:
-                self._stop_writing()
+                if self._writing._is_owned():  # type: ignore[attr-defined]
+                    self._writing.release()
             finally:
-                self._stop_writing()
-
-    def _stop_writing(self) -> None:
-        """Let other threads write. A second call changes nothing."""
-        if self._writing._is_owned():  # type: ignore[attr-defined]
-            self._writing.release()
+                if self._writing._is_owned():  # type: ignore[attr-defined]
+                    self._writing.release()
 
     def _put(self, mine: Submission) -> None:
         self.check_thread()
@@ -429,9 +427,16 @@ class WriteQueue:
         if not taken:
             return
         begun: Sequence[int] = ()
-        most = (1 if self._gives_way() else MOST_BULK) if taken[0].bulk else None
-        items = [each.items[place] for each in taken for place in each.left[:most]]
-        partitions = list(dict.fromkeys([item.partition for item in items]))
+        items: list[Item] = []
+        for each in taken:
+            if each.bulk:
+                most = 1 if self._gives_way() else MOST_BULK
+                items += [each.items[place] for place in each.left[:most]]
+            elif len(each.left) == len(each.items):
+                items += each.items
+            else:
+                items += [each.items[place] for place in each.left]
+        partitions = list(dict.fromkeys(map(_PARTITION, items)))
         ledger = self._ledger()
         assert ledger is not None  # a caller waits for the result
         self._transacting = True
@@ -472,8 +477,20 @@ class WriteQueue:
             if taken[0].bulk:
                 return [self._run_bulk(taken[0], transactions)]
             found: list[tuple[Submission, Sequence[int], list[Any]]] = []
-            for engine, some in groupby(taken, attrgetter("engine")):
-                found += _run_group(engine, list(some), transactions)
+            for engine, some in groupby(taken, _ENGINE):
+                here: list[tuple[Submission, Sequence[int]]] = []
+                asked: list[Item] = []
+                for each in some:
+                    places = each.left
+                    if len(places) == len(each.items) and transactions.keys() >= set(map(_PARTITION, each.items)):
+                        asked += each.items
+                    else:  # some are done, or other processes hold some of the partitions
+                        places = [place for place in places if each.items[place].partition in transactions]
+                        asked += [each.items[place] for place in places]
+                    here.append((each, places))
+                following = iter(engine(transactions, asked))
+                for each, places in here:
+                    found.append((each, places, list(islice(following, len(places)))))
         except Exception as error:
             if len(taken) > 1:
                 raise _ItemFailedError from error
@@ -511,7 +528,8 @@ class WriteQueue:
                 run = set(places)
                 submission.left = [place for place in submission.left if place not in run]
             (again if submission.left else done).append(submission)
-        self._put_back(again)
+        if again:
+            self._put_back(again)
         _deliver(done)
 
     def _fail(self, taken: list[Submission], error: BaseException) -> None:
@@ -575,21 +593,6 @@ def _serve(reference: weakref.ref[WriteQueue], wake: threading.Lock) -> None:
         del queue
 
 
-def _run_group(
-    engine: Engine, group: list[Submission], transactions: Mapping[int, Transaction]
-) -> list[tuple[Submission, Sequence[int], list[Any]]]:
-    """Run the items of submissions with one engine that belong to these partitions; return their outcomes."""
-    here: list[tuple[Submission, Sequence[int]]] = []
-    for each in group:
-        places = each.left
-        if any(each.items[place].partition not in transactions for place in places):
-            places = [place for place in places if each.items[place].partition in transactions]
-        here.append((each, places))
-    outcomes = engine(transactions, [each.items[place] for each, places in here for place in places])
-    following = iter(outcomes)
-    return [(each, places, list(islice(following, len(places)))) for each, places in here]
-
-
 def prefetch_of(items: Sequence[Item], windows: Sequence[str] | None) -> Prefetch | None:
     """Return the first look-ups of the items, for the store to prefetch."""
     needs = [(item.partition, *item.needs) for item in items if item.needs is not None]
@@ -611,10 +614,10 @@ def _deliver(done: Sequence[Submission]) -> None:
     """Wake the callers; each event loop is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[Submission]] = {}
     for each in done:
-        if each.loop is None:
-            each.wake_thread()
-        else:
+        if each.loop is not None:
             loops.setdefault(each.loop, []).append(each)
+        elif not each.is_inline:
+            each.wake_thread()
     for loop, those in loops.items():
         with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(_wake_tasks, those)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.sqlite import file_guard
+from ldp_budget.ledger.sqlite import log_match
 from ledger_contract import check, coin, spent
 from ledger_inside import store_of, tables, writer_of
 
@@ -72,11 +72,11 @@ def test_log_stays_short_with_eight_processes(path: Path) -> None:
 @pytest.mark.exhaustive
 def test_log_is_truncated_with_readers_that_always_overlap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is never a moment without one, but each goes at some time, and those who come then need no log."""
-    monkeypatch.setattr(file_guard, "SHORTENED_BYTES", 1 << 20)
-    monkeypatch.setattr(file_guard, "MOST_BYTES", 2 << 20)
+    monkeypatch.setattr(log_match, "SHORTENED_BYTES", 1 << 20)
+    monkeypatch.setattr(log_match, "MOST_BYTES", 2 << 20)
     for name in ("ATTEMPT_SECONDS", "PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
-        monkeypatch.setattr(file_guard, name, 0.0)
-    monkeypatch.setattr(file_guard, "WAIT_SECONDS", 1.0)
+        monkeypatch.setattr(log_match, name, 0.0)
+    monkeypatch.setattr(log_match, "WAIT_SECONDS", 1.0)
     over = threading.Event()
     looks: list[int] = []
 
@@ -105,8 +105,8 @@ def test_log_is_truncated_with_readers_that_always_overlap(path: Path, monkeypat
 
 @pytest.mark.exhaustive
 def test_spend_with_a_reader_that_never_ends_succeeds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_guard, "SHORTENED_BYTES", 1 << 18)
-    monkeypatch.setattr(file_guard, "ATTEMPT_SECONDS", 0.0)
+    monkeypatch.setattr(log_match, "SHORTENED_BYTES", 1 << 18)
+    monkeypatch.setattr(log_match, "ATTEMPT_SECONDS", 0.0)
     with Accountant(path) as accountant:
         with store_of(accountant).snapshot() as rows:
             before = rows.end()
@@ -137,17 +137,17 @@ def test_spend_with_a_held_snapshot_hardly_waits(path: Path, monkeypatch: pytest
     in hand. Spends fell from 5,800 to 62 a second.
     """
     clock = FrozenClock()
-    monkeypatch.setattr(file_guard, "time", clock)
-    monkeypatch.setattr(file_guard, "SHORTENED_BYTES", 1 << 16)
-    monkeypatch.setattr(file_guard, "MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(log_match, "time", clock)
+    monkeypatch.setattr(log_match, "SHORTENED_BYTES", 1 << 16)
+    monkeypatch.setattr(log_match, "MOST_BYTES", 1 << 16)
     with Accountant(path) as accountant:
         with store_of(accountant).snapshot() as rows:
             rows.end()
             for _ in range(100):
                 accountant.spend("alice", coin("0.01"))
             assert log_bytes(path) > 1 << 16
-            assert clock.seconds <= 2 * file_guard.WAIT_SECONDS
-        clock.sleep(file_guard.ATTEMPT_SECONDS)
+            assert clock.seconds <= 2 * log_match.WAIT_SECONDS
+        clock.sleep(log_match.ATTEMPT_SECONDS)
         accountant.spend("alice", coin("0.01"))
         assert log_bytes(path) == 0
         check(accountant)
@@ -156,18 +156,18 @@ def test_spend_with_a_held_snapshot_hardly_waits(path: Path, monkeypatch: pytest
 def test_waits_for_a_reader_that_stays_become_rare(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an hour next to a held snapshot, spends wait for a few seconds in all."""
     clock = FrozenClock()
-    monkeypatch.setattr(file_guard, "time", clock)
-    limit, waited = file_guard.LogLimit(str(path)), 0.0
+    monkeypatch.setattr(log_match, "time", clock)
+    limit, waited = log_match.LogLimit(str(path)), 0.0
     with Accountant(path) as accountant, store_of(accountant).snapshot() as rows:
         rows.end()
         accountant.spend("alice", coin("0.01"))
         connection = writer_of(accountant)
         while clock.seconds < 3600:
             before = clock.seconds
-            assert limit.keep(connection, file_guard.MOST_BYTES, file_guard.MOST_BYTES) or before == clock.seconds
+            assert limit.keep(connection, log_match.MOST_BYTES, log_match.MOST_BYTES) or before == clock.seconds
             waited += clock.seconds - before
             clock.sleep(0.5)
-    assert 2 * file_guard.WAIT_SECONDS < waited < 4
+    assert 2 * log_match.WAIT_SECONDS < waited < 4
 
 
 @pytest.mark.exhaustive

@@ -20,7 +20,7 @@ from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger.calendar import name_at, to_micros
 from ldp_budget.ledger.models import AccountMacState
-from ldp_budget.ledger.row_macs import AccountMacs
+from ldp_budget.ledger.row_macs import AccountMacMaker, AccountMacs
 from ldp_budget.ledger.snapshot import Account, Reading
 from ledger_contract import CURVE, check, coin, made, promising
 from ledger_exchanges import exchange as rotate
@@ -99,8 +99,8 @@ class _AnyMac(bytes):
 def past_macs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the seals of sums and of policies, which a decision checks."""
     monkeypatch.setattr(AccountMacs, "_check", _trust)
-    mac_of = AccountMacs._mac_of
-    monkeypatch.setattr(AccountMacs, "_mac_of", lambda *arguments: _AnyMac(mac_of(*arguments)))
+    mac = AccountMacMaker.mac
+    monkeypatch.setattr(AccountMacMaker, "mac", lambda *arguments: _AnyMac(mac(*arguments)))
     monkeypatch.setattr(
         Reading, "_checked_policies", lambda self, count: {each.name: each for each in self.rows.policies()}
     )

@@ -142,8 +142,8 @@ def test_spend_that_fails_after_it_wrote_leaves_others_charged(
 ) -> None:
     write = engine._write
 
-    def failing(transaction: object, decision: Decision) -> int:
-        entry = write(transaction, decision)  # type: ignore[arg-type]
+    def failing(transaction: object, decision: Decision, mechanism: int, at: int) -> int:
+        entry = write(transaction, decision, mechanism, at)  # type: ignore[arg-type]
         if decision.request.user == "bob":
             raise LedgerError("a ledger", "it broke")
         return entry
@@ -161,8 +161,10 @@ def test_spend_each_that_fails_after_it_wrote_charges_no_user(
     write, before = engine._write, accountant.stats()["entries"]
     for error in (ZeroDivisionError, LedgerError):
 
-        def failing(transaction: object, decision: Decision, error: type[Exception] = error) -> int:
-            entry = write(transaction, decision)  # type: ignore[arg-type]
+        def failing(
+            transaction: object, decision: Decision, mechanism: int, at: int, error: type[Exception] = error
+        ) -> int:
+            entry = write(transaction, decision, mechanism, at)  # type: ignore[arg-type]
             if decision.request.user == "bob":
                 raise LedgerError("a ledger", "it broke") if error is LedgerError else error
             return entry

@@ -163,15 +163,16 @@ def test_charge_after_files_were_overwritten_is_refused(place: Place, name: str,
     acknowledged = len(place.charged)
 
     if moment == "within":
-        store = store_of(place.accountants[0])
-        look_after = store._look_after
+        files = store_of(place.accountants[0])._place
+        assert files is not None
+        check_after = files.check_after
 
         def trick(*given: Any) -> None:
-            store._look_after = look_after  # type: ignore[method-assign]
+            files.check_after = check_after  # type: ignore[method-assign]
             TRICKS[name](place, old)
-            look_after(*given)
+            check_after(*given)
 
-        store._look_after = trick  # type: ignore[method-assign]
+        files.check_after = trick  # type: ignore[method-assign]
     else:
         TRICKS[name](place, old)
     assert place.spend() is place.spend() is (name in HARMLESS and moment != "after a checkpoint")

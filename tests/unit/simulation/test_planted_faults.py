@@ -35,12 +35,12 @@ def wrap(patch: Patch, owner: Any, name: str, around: Callable[..., Any]) -> Non
 
 
 def sums_are_not_written(patch: Patch) -> None:
-    def write(original: Any, macs: AccountMacs) -> None:
+    def changes(original: Any, macs: AccountMacs) -> Any:
         for account in macs.accounts.values():
             account.changed = set()
-        original(macs)
+        return original(macs)
 
-    wrap(patch, AccountMacs, "write", write)
+    wrap(patch, AccountMacs, "changes", changes)
 
 
 def sums_of_an_earlier_transaction_decide(patch: Patch) -> None:
@@ -159,13 +159,13 @@ def policy_of_another_process_is_not_seen(patch: Patch) -> None:
 
 
 def erased_user_gets_a_fresh_budget(patch: Patch) -> None:
-    def load(original: Any, transaction: Transaction, users: list[bytes]) -> Any:
-        found = original(transaction, users)
+    def load(original: Any, macs: AccountMacs, users: list[bytes]) -> Any:
+        found = original(macs, users)
         for account in found.values():
             account.erased = False
         return found
 
-    wrap(patch, Transaction, "load_accounts", load)
+    wrap(patch, AccountMacs, "load", load)
 
 
 def report_is_stored_twice(patch: Patch) -> None:

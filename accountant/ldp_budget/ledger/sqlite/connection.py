@@ -1,13 +1,12 @@
-"""Path checks, connections and the writer lock of a ledger in a SQLite file.
+"""Path checks and connections of a ledger in a SQLite file.
 
-The module has three parts:
+The module has two parts:
 
 - Checks of paths, links, mounts and permissions, before a ledger is created or opened.
 - Connections: create a ledger with its key, copy it, and open it only if it passes its checks.
-- `WriterLock`: an `flock` on the key file, taken before any SQLite lock.
 
-Only the holder of the writer lock writes and checkpoints; all other threads and processes wait. So nothing can remove
-what a commit wrote to the disk before that commit was checked. Two more things follow:
+Only the holder of the writer lock (`file_guard.WriterLock`) writes and checkpoints; all other threads and processes
+wait. So nothing can remove what a commit wrote to the disk before that commit was checked. Two more things follow:
 
 - Checkpoints and commits never overlap. This rules out the race that SQLite's notes describe as "The WAL-Reset Bug"
   (https://sqlite.org/wal.html; versions 3.7.0 to 3.51.2, except 3.44.6 and 3.50.7). The race needs a commit that
@@ -27,7 +26,6 @@ import shlex
 import sqlite3
 import stat
 import sys
-import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -149,6 +147,9 @@ def _unescaped(name: str) -> str:
 # -- connections ---------------------------------------------------------------------------------------------
 
 MEMORY = ":memory:"
+STEP_SECONDS = 0.0003
+"""Pause between two attempts to get a lock."""
+
 BUSY_SECONDS = 30.0
 _NEW, _COPY = ".new", ".copy"
 """Endings of draft files: of a new ledger, and of a copy of an existing one."""
@@ -507,104 +508,3 @@ def _came_before_the_end(error: BaseException) -> bool:
 def _code(error: BaseException | None) -> int:
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code
-
-
-# -- the writer lock -----------------------------------------------------------------------------------------
-
-if sys.platform != "win32":
-    import fcntl  # at module level, as the lock is also used while the interpreter shuts down
-
-STEP_SECONDS = 0.0003
-"""Pause between two attempts to get a lock."""
-
-_held: dict[str, int] = {}
-"""The thread that holds the writer lock, by ledger."""
-
-
-class WriterLock:
-    """Cross-process writer lock of the ledger at a path, held by one thread at a time."""
-
-    def __init__(self, ledger: str, key: keyfile.Key) -> None:
-        self._ledger = ledger
-        self._key = key
-        self._file = keyfile.key_path(Path(ledger))
-        self._path = str(self._file)  # a faster argument of `os.stat`
-        self._descriptor = -1
-        self._locked = False  # or about to be locked
-        self._open()
-
-    def take(self, deadline: float) -> None:
-        """Wait for the lock in short steps of equal length, which give all waiting threads the same chance."""
-        while not self.try_to_take():
-            self._wait(deadline)
-
-    def try_to_take(self) -> bool:
-        """Take the lock if it is free; return True if it was taken."""
-        self._locked = True
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._locked = False
-            return False
-        except OSError as error:
-            raise LedgerError(self._ledger, f"its key file {self._file} cannot be locked: {error.strerror}") from None
-        if not self._is_there():
-            self._open()
-            return False
-        _held[self._ledger] = threading.get_ident()
-        return True
-
-    def release(self) -> None:
-        """Release the lock. Without the lock this does nothing."""
-        if self._descriptor >= 0 and self._locked:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            self._locked = False
-        if _held.get(self._ledger) == threading.get_ident():
-            del _held[self._ledger]
-
-    def close(self) -> None:
-        """Close the file."""
-        descriptor, self._descriptor = self._descriptor, -1  # another file may get this number immediately
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def leave(self) -> None:
-        """Close the file in the child of a fork: a lock that is held belongs to the parent."""
-        _held.pop(self._ledger, None)
-        self.close()
-
-    def _wait(self, deadline: float) -> None:
-        if _held.get(self._ledger) == threading.get_ident():
-            raise LedgerError(self._ledger, "this thread is already writing to it", hint="Finish that first.")
-        if time.monotonic() > deadline:
-            raise LedgerError(self._ledger, busy())
-        time.sleep(STEP_SECONDS)
-
-    def _open(self) -> None:
-        """Open the key file, first or again after it was replaced, or written, with the same or a later content."""
-        opened = None
-        with suppress(OSError):  # `read_key` reports it
-            opened = os.stat(self._path)  # before it is read: a later change is found
-        if not keyfile.read_key(Path(self._ledger)).replaces(self._key):
-            raise LedgerError(
-                self._ledger, f"its key file {self._file} was replaced by another one while it was open"
-            )
-        try:
-            before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise LedgerError(self._ledger, f"its key file {self._file} cannot be opened: {error.strerror}") from None
-        self._opened = opened
-        if before >= 0:
-            os.close(before)
-
-    def _is_there(self) -> bool:
-        """True if the locked key file is the one that the path names now, and was not written since."""
-        try:
-            return self._opened is not None and _written(self._opened) == _written(os.stat(self._path))
-        except OSError:
-            return False
-
-
-def _written(found: os.stat_result) -> tuple[int, ...]:
-    """Return what changes when a file is replaced or written."""
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size

@@ -1,251 +1,64 @@
-"""Guards of an open ledger file: the size of its WAL, its match with the database, and replaced or moved files.
+"""Guards of an open ledger file: replaced or moved files, and the writer lock.
 
-The module has three parts.
+The files stay the ones that were opened. SQLite keeps a database in two files and trusts their names. Two events
+can separate them without SQLite noticing, and each loses acknowledged charges:
 
-1. The WAL stays short and belongs to its database. SQLite uses any file that has the WAL's name as the WAL of the
-   database. Next to a restored copy, such a file would overwrite the pages of one state with those of another. So
-   each transaction that resets the WAL writes into it the number of journal entries, which the database then has as
-   well. A database with fewer entries, or with an entry that the WAL does not know, is another one. This detects
-   copies made page by page, as `cp` and `backup` make them.
+- A process opens and closes the database file itself, for a checksum, a backup or a file response. That drops all
+  SQLite locks of this process, for they are POSIX locks. Another process that closes the database would then find
+  no other user, and delete a WAL that is still in use. `_Guard` prevents this: a shared lock on the same bytes
+  that belongs to an open file (Linux's "open file description lock"). Closing another descriptor does not drop it.
+  While any process holds it, no SQLite, not even another program's, can lock the database exclusively and remove
+  the WAL.
+- A user renames, replaces or deletes a file or its folder. No lock prevents that. So the files are checked before
+  each transaction, and after each commit before the commit is acknowledged.
 
-2. Recovery of a database whose last checkpoint was torn by a power cut. A disk writes sectors, often of 512 bytes, so
-   a power cut can leave a database page half old and half new. The WAL still has the whole page, and SQLite reads it
-   from there. So only the database without its WAL is damaged. A copy that replaced the database is consistent
-   without the WAL. This difference distinguishes the two cases.
-
-3. The files stay the ones that were opened. SQLite keeps a database in two files and trusts their names. Two events
-   can separate them without SQLite noticing, and each loses acknowledged charges:
-
-   - A process opens and closes the database file itself, for a checksum, a backup or a file response. That drops all
-     SQLite locks of this process, for they are POSIX locks. Another process that closes the database would then find
-     no other user, and delete a WAL that is still in use. `_Guard` prevents this: a shared lock on the same bytes
-     that belongs to an open file (Linux's "open file description lock"). Closing another descriptor does not drop it.
-     While any process holds it, no SQLite, not even another program's, can lock the database exclusively and remove
-     the WAL.
-   - A user renames, replaces or deletes a file or its folder. No lock prevents that. So the files are checked before
-     each transaction, and after each commit before the commit is acknowledged.
+`WriterLock` is an `flock` on the key file, taken before any SQLite lock: see `connection`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 import struct
 import sys
+import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn
 
 from ...errors import LedgerError
 from .. import keyfile
 from . import connection as connections
+from . import log_match
 from .connection import (
     INDEX,
     LINKED,
     LOG,
     STEP_SECONDS,
-    WriterLock,
     check_modes,
     check_names,
     is_read_only,
     refuse_log,
 )
-from .statements import SqliteRows
+from .log_match import (
+    LogLimit,
+    empty,
+    holds,
+    is_torn,
+    is_whole,
+    length,
+    newest_of,
+    started_anew,
+    wal_matches_database,
+)
 from .write_ahead_log import IndexHeader, WriteAheadLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ..keyfile import Key
-    from ..storage import Snapshot, Store
     from .fork_gate import GatedConnection
-
-
-# -- the write-ahead log -------------------------------------------------------------------------------------
-
-SHORTENED_BYTES = 40 << 20
-"""WAL size from which it is truncated. A shorter WAL is overwritten from its start, which is faster."""
-MOST_BYTES = 64 << 20
-"""WAL size from which truncating it waits for readers."""
-ATTEMPT_SECONDS = 0.05
-"""Pause after a failed attempt to truncate the WAL."""
-WAIT_SECONDS = 0.05
-"""Longest wait of one attempt for readers; other writers wait meanwhile."""
-PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
-"""First and longest pause between attempts that wait, after one that waited and failed."""
-
-_NEWEST = "SELECT entry, chain_hash FROM journal ORDER BY entry DESC LIMIT 1"
-
-
-def note(connection: sqlite3.Connection) -> None:
-    """Write into the WAL, in the transaction that starts it, the number of journal entries in the database."""
-    connection.execute("INSERT OR REPLACE INTO meta SELECT 'log', coalesce(max(entry), 0) FROM journal")
-
-
-def wal_matches_database(path: str, connection: sqlite3.Connection) -> bool | None:
-    """True if the WAL was written on top of this database. Call it only while holding the writer lock.
-
-    After a power cut the result may be False although the WAL belongs: see `is_torn`. None if the database cannot be
-    read without its WAL: a checkpoint was interrupted, or readers let it copy a part only, and the WAL has the rest.
-    """
-    if not length(path):
-        return True
-    if not connections.has_log(connection):
-        return False
-    try:
-        with closing(open_bare(path)) as bare:
-            newest = bare.execute(_NEWEST).fetchone()
-    except sqlite3.DatabaseError:
-        return None
-    try:
-        started = connection.execute("SELECT value FROM meta WHERE name = 'log'").fetchone()
-        entry, chain_hash = newest or (0, None)
-        known = connection.execute("SELECT chain_hash FROM journal WHERE entry = ?", (entry,)).fetchone()
-    except sqlite3.DatabaseError:
-        return False
-    return entry >= (started or (0,))[0] and (not entry or known == (chain_hash,))
-
-
-def newest_of(connection: sqlite3.Connection) -> tuple[int, bytes | None]:
-    """Return the number and the chain hash of the newest entry; (0, None) for an empty journal."""
-    return connection.execute(_NEWEST).fetchone() or (0, None)
-
-
-def holds(path: str, newest: tuple[int, bytes | None]) -> bool:
-    """Return True if a database with an empty WAL has the entry `newest`. Call it only while holding the writer lock.
-
-    A new connection reads it: existing connections use their cached pages, as the WAL did not change.
-    """
-    number, chain_hash = newest
-    try:
-        with closing(open_bare(path)) as bare:
-            found = bare.execute("SELECT chain_hash FROM journal WHERE entry = ?", (number,)).fetchone()
-    except sqlite3.DatabaseError:
-        return False
-    return not number or found == (chain_hash,)
-
-
-def started_anew(connection: sqlite3.Connection) -> None:
-    """Reset the WAL after a checkpoint, if the database has all of it: write a transaction that starts it again."""
-    _, pages, done = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    if pages == done:
-        connection.execute("BEGIN IMMEDIATE")
-        note(connection)
-        connection.execute("COMMIT")
-
-
-class LogLimit:
-    """Size limit of the WAL of one open ledger. It never delays spends for long.
-
-    A reader, such as a backup or a shell, can hold a snapshot for hours. The WAL cannot be truncated meanwhile. So an
-    attempt does not wait, and the next attempt follows after a short pause. If readers overlap without a gap, only
-    waiting helps. Each wait is short, and the pause between waits doubles after each failure.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._next_attempt = self._next_wait = -math.inf
-        self._pause = PAUSE_SECONDS
-
-    def keep(self, connection: sqlite3.Connection, before: int, now: int) -> bool:
-        """Truncate a WAL that is too long, if no reader needs it; return True if that was tried.
-
-        `before` and `now` are its sizes in bytes before and after a transaction. A shorter WAL is truncated only if
-        the free disk space is below its size, because a checkpoint may have to copy all of it into the database.
-        """
-        if now < SHORTENED_BYTES and (now <= before or now < _room(self._path)):
-            return False
-        at = time.monotonic()
-        if at < self._next_attempt:
-            return False
-        waits = now >= MOST_BYTES and at >= self._next_wait
-        emptied = empty(connection, WAIT_SECONDS if waits else 0.0)
-        # SQLite's own attempt with each commit takes a sixth of a spend's time, and would fail as well.
-        connection.execute(f"PRAGMA wal_autocheckpoint = {connections.CHECKPOINT_PAGES if emptied else 0}")
-        if emptied:
-            self._next_wait, self._pause = -math.inf, PAUSE_SECONDS
-            return True
-        self._next_attempt = time.monotonic() + ATTEMPT_SECONDS
-        if waits:
-            self._next_wait = time.monotonic() + self._pause
-            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
-        return True
-
-
-def empty(connection: sqlite3.Connection, seconds: float) -> bool:
-    """Checkpoint and truncate the WAL; return False if readers prevented that for all of `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            return True
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(STEP_SECONDS)
-
-
-def length(path: str) -> int:
-    """Return the size of a database's WAL in bytes; 0 if it has none."""
-    try:
-        return os.stat(path + LOG).st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _room(path: str) -> int:
-    """Return the free space of the disk, in bytes."""
-    disk = os.statvfs(path)
-    return disk.f_bavail * disk.f_frsize
-
-
-def open_bare(path: str) -> sqlite3.Connection:
-    """Return a read-only connection to the database without its WAL."""
-    uri = Path(path).as_uri() + "?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-
-
-# -- recovery after a power cut ------------------------------------------------------------------------------
-
-
-def is_torn(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool:
-    """Return True if the database fails verification alone but passes with its WAL.
-
-    Call it only while holding the writer lock. Both checks verify the whole ledger: a row can be torn where SQLite
-    finds no damage.
-    """
-    with closing(open_bare(path)) as bare:
-        return not _is_whole(path, bare, key) and _is_whole(path, connection, key)
-
-
-def _is_whole(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool:
-    """Return True if the ledger that a connection reads passes verification."""
-    from ..ledger import Ledger
-    from ..verification import check_integrity
-
-    copy = keyfile.Key(key.secret)
-    try:
-        connections.check_ledger_id(connection, copy, path)
-        view = cast("Store", _View(path, connection, copy))
-        return check_integrity(Ledger(view, time.time, half=True)).ok
-    except Exception:  # a torn page can hold any bytes, and any code that reads them can fail
-        return False
-
-
-class _View:
-    """Minimal read-only store for verification, over one connection, while no process writes."""
-
-    partitions = writers = 1
-    repeated = MappingProxyType[str, int]({})
-
-    def __init__(self, name: str, connection: sqlite3.Connection, key: keyfile.Key) -> None:
-        self.name, self.key = name, key
-        self._connection = connection
-
-    @contextmanager
-    def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
-        yield SqliteRows(self._connection)
 
 
 # -- the open files ------------------------------------------------------------------------------------------
@@ -311,7 +124,8 @@ class DatabaseFile:
     def take_turn(self) -> None:
         """Wait for the writer lock. Raises `LedgerError`."""
         try:
-            self.turn.take(time.monotonic() + connections.BUSY_SECONDS)
+            if not self.turn.try_to_take():
+                self.turn.take(time.monotonic() + connections.BUSY_SECONDS)
         except LedgerError:
             self._check_database(CHARGED_NOTHING)  # a clearer error if the file is missing together with its folder
             raise
@@ -419,15 +233,10 @@ class DatabaseFile:
 
     # -- checks of the open files -------------------------------------------------------------------------
 
-    @property
-    def log_is_empty(self) -> bool:
-        """True if a transaction that begins now starts the WAL."""
-        return not self._read_only and not self._log_before
-
     def empty_log(self, connection: sqlite3.Connection) -> bool:
         """Checkpoint and truncate the WAL while holding the writer lock; return False if readers prevented it."""
         self.check_before(connection)
-        emptied = empty(connection, WAIT_SECONDS)
+        emptied = empty(connection, log_match.WAIT_SECONDS)
         self._stamp = _stamp(os.stat(self.path))
         return emptied
 
@@ -443,6 +252,19 @@ class DatabaseFile:
         `then` is added to the message: it says what the failure means for the charge. Returns the stat results of the
         database and of its WAL.
         """
+        if not self._read_only:
+            try:
+                database, log, index = os.stat(self.path), os.stat(self._names[0]), os.stat(self._names[1])
+            except OSError:
+                pass
+            else:
+                found = (database.st_dev, database.st_ino), (log.st_dev, log.st_ino), (index.st_dev, index.st_ino)
+                if found == self._opened and database.st_nlink == 1:
+                    return database, log
+        return self._check_each(then)
+
+    def _check_each(self, then: str) -> tuple[os.stat_result, os.stat_result | None]:
+        """Do what `check` does, file by file: it names the one that is not as it was."""
         database = self._check_database(then)
         self.check_frozen()
         log = None
@@ -470,9 +292,11 @@ class DatabaseFile:
         """Check the files before a transaction, while holding the writer lock; detects overwritten content too."""
         database, log = self.check(CHARGED_NOTHING)
         self._log_before = log.st_size if log else 0
+        self.starts_log = not self._read_only and not self._log_before
         if log is not None and not self._log.agrees(connection, log):
             self._refuse_log(CHARGED_NOTHING)
-        self._check_content(database, connection, CHARGED_NOTHING)
+        if (database.st_mtime_ns, database.st_ctime_ns, database.st_size) != self._stamp:
+            self._check_content(database, connection, CHARGED_NOTHING)
 
     def acknowledge(self, entry: int, chain_hash: bytes) -> None:
         """Remember the newest entry that this process has written. The files must contain it from now on."""
@@ -486,11 +310,13 @@ class DatabaseFile:
         before = self._log.last
         if not self._log.agrees(connection, log, committed=True):
             self._refuse_log(MAYBE_LOST)
-        changed = _stamp(database) != self._stamp
+        changed = (database.st_mtime_ns, database.st_ctime_ns, database.st_size) != self._stamp
         if changed:  # this commit has checkpointed the WAL
             self._check_checkpoint(connection, before)
             started_anew(connection)
-        if self._log_limit.keep(connection, self._log_before, log.st_size) or changed:
+        size, limit = log.st_size, self._log_limit
+        may_be_long = size >= log_match.SHORTENED_BYTES or (size > self._log_before and size >= limit.enough)
+        if (may_be_long and limit.keep(connection, self._log_before, size)) or changed:
             self._stamp = _stamp(os.stat(self.path))
             if not self._log.agrees(connection, os.stat(self._names[0]), committed=True):
                 self._refuse_log(MAYBE_LOST)
@@ -542,7 +368,7 @@ class DatabaseFile:
         if matches is None and not header.backfilled:
             # No checkpoint is under way. A killed process has left a part of one, or the file was overwritten.
             with closing(self.connect()) as fresh:
-                return _is_whole(self.path, fresh, self._key)
+                return is_whole(self.path, fresh, self._key)
         return matches is not False
 
     def _has_pages(self, header: IndexHeader) -> bool:
@@ -645,3 +471,97 @@ def _stamp(found: os.stat_result) -> tuple[int, int, int]:
     The second part, ctime, also changes when a copy keeps the modification time of its source.
     """
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size
+
+
+# -- the writer lock -----------------------------------------------------------------------------------------
+
+_holders: dict[str, int] = {}
+"""The thread that holds the writer lock, by ledger."""
+
+
+class WriterLock:
+    """Cross-process writer lock of the ledger at a path, held by one thread at a time."""
+
+    def __init__(self, ledger: str, key: keyfile.Key) -> None:
+        self._ledger = ledger
+        self._key = key
+        self._file = keyfile.key_path(Path(ledger))
+        self._path = str(self._file)  # a faster argument of `os.stat`
+        self._descriptor = -1
+        self._locked = False  # or about to be locked
+        self._open()
+
+    def take(self, deadline: float) -> None:
+        """Wait for the lock in short steps of equal length, which give all waiting threads the same chance."""
+        while not self.try_to_take():
+            self._wait(deadline)
+
+    def try_to_take(self) -> bool:
+        """Take the lock if it is free; return True if it was taken."""
+        self._locked = True
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._locked = False
+            return False
+        except OSError as error:
+            raise LedgerError(self._ledger, f"its key file {self._file} cannot be locked: {error.strerror}") from None
+        try:
+            found = os.stat(self._path)
+            there = self._opened is not None and (
+                found.st_ino == self._opened.st_ino
+                and found.st_ctime_ns == self._opened.st_ctime_ns
+                and found.st_mtime_ns == self._opened.st_mtime_ns
+                and found.st_size == self._opened.st_size
+                and found.st_dev == self._opened.st_dev
+            )
+        except OSError:
+            there = False
+        if not there:  # the path names another file now, or the file was written since
+            self._open()
+            return False
+        _holders[self._ledger] = threading.get_ident()
+        return True
+
+    def release(self) -> None:
+        """Release the lock. Without the lock this does nothing."""
+        if self._descriptor >= 0 and self._locked:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self._locked = False
+        if _holders.get(self._ledger) == threading.get_ident():
+            del _holders[self._ledger]
+
+    def close(self) -> None:
+        """Close the file."""
+        descriptor, self._descriptor = self._descriptor, -1  # another file may get this number immediately
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def leave(self) -> None:
+        """Close the file in the child of a fork: a lock that is held belongs to the parent."""
+        _holders.pop(self._ledger, None)
+        self.close()
+
+    def _wait(self, deadline: float) -> None:
+        if _holders.get(self._ledger) == threading.get_ident():
+            raise LedgerError(self._ledger, "this thread is already writing to it", hint="Finish that first.")
+        if time.monotonic() > deadline:
+            raise LedgerError(self._ledger, connections.busy())
+        time.sleep(STEP_SECONDS)
+
+    def _open(self) -> None:
+        """Open the key file, first or again after it was replaced, or written, with the same or a later content."""
+        opened = None
+        with suppress(OSError):  # `read_key` reports it
+            opened = os.stat(self._path)  # before it is read: a later change is found
+        if not keyfile.read_key(Path(self._ledger)).replaces(self._key):
+            raise LedgerError(
+                self._ledger, f"its key file {self._file} was replaced by another one while it was open"
+            )
+        try:
+            before, self._descriptor = self._descriptor, os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise LedgerError(self._ledger, f"its key file {self._file} cannot be opened: {error.strerror}") from None
+        self._opened = opened
+        if before >= 0:
+            os.close(before)

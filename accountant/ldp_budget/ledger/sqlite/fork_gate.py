@@ -36,7 +36,7 @@ _sections: weakref.WeakSet[Any] = weakref.WeakSet()
 _calls: weakref.WeakSet[Any] = weakref.WeakSet()
 _unfinished: list[_GatedCursor] = []
 """Cursors that the program dropped while another thread had their lock."""
-_held: dict[int, list[Any]] = {}
+held: dict[int, list[Any]] = {}
 """The locks that each thread that forks has taken."""
 
 
@@ -57,14 +57,14 @@ def section() -> Iterator[None]:
 
 def is_held_by_fork() -> bool:
     """Return True while a thread forks."""
-    return bool(_held)
+    return bool(held)
 
 
 def give_way() -> None:
     """Let a thread that waits to fork go first, for a tenth of a second: the locks are not fair."""
-    if _held and threading.get_ident() not in _held:
+    if held and threading.get_ident() not in held:
         deadline = time.monotonic() + _WAY_SECONDS
-        while _held and time.monotonic() < deadline:
+        while held and time.monotonic() < deadline:
             time.sleep(_WAY_SECONDS / 100)
 
 
@@ -172,9 +172,9 @@ def at_fork(in_parent: Callable[[], None], in_child: Callable[[bool], None]) -> 
     """Register what is done after each fork; the child learns if no other thread was inside SQLite."""
 
     def after_in_child() -> None:
-        mine = _held.get(threading.get_ident(), [])
-        _held.clear()
-        _held[threading.get_ident()] = mine
+        mine = held.get(threading.get_ident(), [])
+        held.clear()
+        held[threading.get_ident()] = mine
         try:
             in_child(_registry in mine)
         finally:
@@ -191,7 +191,7 @@ def at_fork(in_parent: Callable[[], None], in_child: Callable[[bool], None]) -> 
 
 def _hold() -> None:
     """Take all locks: the sections, then the registry, then the calls. After some seconds, fork without the rest."""
-    mine = _held.setdefault(threading.get_ident(), [])
+    mine = held.setdefault(threading.get_ident(), [])
     deadline = time.monotonic() + SECONDS
     seen: dict[int, Any] = {}  # by identity
 
@@ -222,5 +222,5 @@ def _take(lock: Any, deadline: float) -> bool:
 
 
 def _let_go() -> None:
-    for lock in reversed(_held.pop(threading.get_ident(), [])):
+    for lock in reversed(held.pop(threading.get_ident(), [])):
         lock.release()

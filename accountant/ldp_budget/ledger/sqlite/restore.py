@@ -22,8 +22,8 @@ from ..._files import alone_in, create_private, sync_folder
 from ...errors import LedgerError
 from .. import keyfile
 from . import connection as connections
-from .connection import INDEX, JOURNAL, LOG, WriterLock, companion, refuse_folder
-from .file_guard import GUARDED_BYTES
+from .connection import INDEX, JOURNAL, LOG, companion, refuse_folder
+from .file_guard import GUARDED_BYTES, WriterLock
 from .fork_gate import section
 
 if TYPE_CHECKING:

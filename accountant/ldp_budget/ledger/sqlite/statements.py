@@ -55,6 +55,9 @@ _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels U
 _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
 _POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
+_ONE_RECORD = f"{_RECORD} WHERE user_hash = ? AND key_hash = ?"
+_ADD_ENTRY = f"INSERT INTO journal ({_ENTRY}) VALUES ({', '.join('?' * 19)})"
+_ADD_LAST_ENTRY = f"INSERT INTO journal ({_ENTRY}, chain_hash) VALUES ({', '.join('?' * 20)})"
 _ORPHANS = (
     "SELECT entry FROM entry_labels LEFT JOIN journal j USING (entry) WHERE j.entry IS NULL OR j.account = 0"
     " ORDER BY entry LIMIT 10"
@@ -137,7 +140,7 @@ class SqliteRows:
         self.has_written = True
         # The journal's last row has the number, the time and the chain hash: most spends write one page less.
         if row_mac is None:
-            self.known_end = end, self.end()[1]
+            self.known_end = end, (self.known_end or self.end())[1]
         else:
             self.known_end = end, row_mac
             self._execute(
@@ -147,7 +150,7 @@ class SqliteRows:
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        asked = _padded(users)
+        asked = users if len(users) == 1 else _padded(users)
         return self._execute(_accounts(len(windows), len(asked)), (*windows, *asked))
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
@@ -183,6 +186,8 @@ class SqliteRows:
         return [plan for (plan,) in rows]
 
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
+        if len(users) == 1:
+            return map(IdempotencyRecord._make, self._execute(_ONE_RECORD, (users[0], keys[0])))
         pairs = _padded([*zip(users, keys, strict=True)])
         return map(IdempotencyRecord._make, self._execute(_records(len(pairs)), [*chain.from_iterable(pairs)]))
 
@@ -241,8 +246,8 @@ class SqliteRows:
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         *before, last = rows
         if before:
-            self._execute_many(f"INSERT INTO journal ({_ENTRY}) VALUES ({_places(19)})", before)
-        self._execute(f"INSERT INTO journal ({_ENTRY}, chain_hash) VALUES ({_places(20)})", (*last, chain_hash))
+            self._execute_many(_ADD_ENTRY, before)
+        self._execute(_ADD_LAST_ENTRY, (*last, chain_hash))
 
     def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         self._execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (chain_hash, number))
@@ -548,8 +553,6 @@ def _account_rows(accounts: str, windows: int) -> str:
 
 @cache
 def _records(pairs: int) -> str:
-    if pairs == 1:
-        return f"{_RECORD} WHERE user_hash = ? AND key_hash = ?"
     # Two IN lists would look up every user with every key.
     wanted = ", ".join(["(?, ?)"] * pairs)
     return (

@@ -21,7 +21,7 @@ from ...errors import LedgerError
 from .. import keyfile
 from ..storage import Attempt
 from . import connection as connections
-from . import file_guard, fork_gate
+from . import fork_gate, log_match
 from .connection import MEMORY, STEP_SECONDS
 from .file_guard import DatabaseFile
 from .statements import SqliteRows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..models import PartitionHead
-    from ..storage import Prefetch, Snapshot
+    from ..storage import Partitions, Prefetch, Snapshot
     from .fork_gate import GatedConnection
 
 _IDLE_READERS = 4
@@ -156,21 +156,63 @@ class SqliteStore:
 
     def attempts(self, partitions: Sequence[int] = (0,), hint: Prefetch | None = None) -> Iterator[Attempt]:
         """Yield a transaction that holds the ledger's writer lock; another one if it made room on a full disk."""
-        fork_gate.give_way()
+        if fork_gate.held:
+            fork_gate.give_way()
         with self._lock:
-            self._check_free()
-            place = self._open_place()
+            if self._closed or self._writer is None or self._writer.in_transaction:
+                self._check_free()
+                self._open_place()
+            place, made_room = self._place, False
             try:
                 if place is not None:
                     place.take_turn()
-                try:
-                    yield from self._transact(place)
-                except LedgerError as error:
-                    if not connections.is_full(error.__cause__) or not self._make_room():
+                while True:
+                    connection, committing = self._writer or self._current(), False
+                    try:
+                        if place is not None:
+                            place.check_before(connection)
+                        try:
+                            connection.execute(_WRITE)
+                        except sqlite3.OperationalError as error:
+                            if not connections.is_busy(error):
+                                raise
+                            _begin(connection, _WRITE)
+                        if place is not None and place.starts_log:
+                            log_match.note(connection)
+                        version = connection.execute("PRAGMA data_version").fetchone()[0]
+                        # After an interrupted transaction, the head must be read again.
+                        known, self._known_end = self._known_end, (0, None)
+                        synced, self._synced = self._synced, 0
+                        rows = SqliteRows(connection, known[1] if known[0] == version else None)
+                        attempt = _Attempt({0: rows})
+                        yield attempt
+                        if attempt.error is not None:
+                            raise attempt.error
+                        committing = True
+                        connection.execute("COMMIT")
+                        # A commit that writes makes the whole WAL durable. One that writes nothing returns what other
+                        # processes wrote: they may have ended before they made it durable.
+                        if not rows.has_written and synced != version:
+                            self._sync_log()
+                        break
+                    except BaseException as error:
+                        told = self._taken_back(connection, error, committing)
+                        is_full = isinstance(told, LedgerError) and connections.is_full(told.__cause__)
+                        if made_room or not is_full or not self._make_room():
+                            raise told  # noqa: B904 - it has its cause
+                        made_room = True
+                self._known_end, self._synced = (version, rows.known_end), version
+                if place is not None:
+                    if rows.known_end is not None:
+                        place.acknowledge(rows.known_end[0].entries, rows.known_end[0].chain_hash)
+                    # Check that the commit will last, before it is acknowledged.
+                    try:
+                        place.check_after(connection)
+                    except sqlite3.Error:  # WAL maintenance that fails is retried later
+                        self._roll_back(connection)
+                    except BaseException:
+                        self._roll_back(connection)
                         raise
-                else:
-                    return
-                yield from self._transact(place)
             finally:
                 # An interrupt (Ctrl-C) may happen here too.
                 try:
@@ -208,37 +250,6 @@ class SqliteStore:
         except sqlite3.Error:
             return False
 
-    def _transact(self, place: DatabaseFile | None) -> Iterator[Attempt]:
-        connection, committing = self._current(), False
-        try:
-            if place is not None:
-                place.check_before(connection)
-            _begin(connection, _WRITE)
-            if place is not None and place.log_is_empty:
-                file_guard.note(connection)
-            version = connection.execute("PRAGMA data_version").fetchone()[0]
-            # After an interrupted transaction, the head must be read again.
-            known, self._known_end = self._known_end, (0, None)
-            synced, self._synced = self._synced, 0
-            rows = SqliteRows(connection, known[1] if known[0] == version else None)
-            attempt = Attempt({0: rows})
-            yield attempt
-            if attempt.error is not None:
-                raise attempt.error
-            committing = True
-            connection.execute("COMMIT")
-            # A commit that writes makes the whole WAL durable. One that writes nothing returns what other processes
-            # wrote: they may have ended before they made it durable.
-            if not rows.has_written and synced != version:
-                self._sync_log()
-        except BaseException as error:
-            raise self._taken_back(connection, error, committing)  # noqa: B904 - it has its cause
-        self._known_end, self._synced = (version, rows.known_end), version
-        if place is not None:
-            if rows.known_end is not None:
-                place.acknowledge(rows.known_end[0].entries, rows.known_end[0].chain_hash)
-            self._look_after(place, connection)
-
     def _sync_log(self) -> None:
         """Make durable what other processes have committed. Raises `LedgerError`."""
         if self._place is None:
@@ -249,16 +260,6 @@ class SqliteStore:
         except OSError as error:
             why = f"its log cannot be made durable: {error.strerror}"
             raise LedgerError(self.name, why, unknown=True, hint="Repeat the request with the same key.") from error
-
-    def _look_after(self, place: DatabaseFile, connection: sqlite3.Connection) -> None:
-        """Check that a commit will last, before it is acknowledged. WAL maintenance that fails is retried later."""
-        try:
-            place.check_after(connection)
-        except sqlite3.Error:
-            self._roll_back(connection)
-        except BaseException:
-            self._roll_back(connection)
-            raise
 
     @contextmanager
     def snapshot(self, partition: int = 0) -> Iterator[Snapshot]:
@@ -506,6 +507,22 @@ class SqliteStore:
                 _OF_PARENTS.append(connection)
         if self._place is not None:
             self._place.leave()
+
+
+class _Attempt(Attempt):
+    """An attempt on this engine. Its methods are those of `Attempt`: the path of a charge stays within this file."""
+
+    __slots__ = ()
+
+    def __init__(self, rows: Partitions) -> None:
+        self.rows, self.error = rows, None
+
+    def __enter__(self) -> Partitions:
+        return self.rows
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        self.error = error
+        return True
 
 
 def _is_closed(connection: sqlite3.Connection) -> bool:
