@@ -298,12 +298,12 @@ ldp_budget_verify.contract.statistics
 ldp_budget_verify.exact
 ldp_budget_verify.exact.additive_noise
 ldp_budget_verify.exact.densities
+ldp_budget_verify.exact.derived_law
 ldp_budget_verify.exact.dominance
 ldp_budget_verify.exact.estimators
 ldp_budget_verify.exact.memoisation_checks
 ldp_budget_verify.exact.numeric_grids
 ldp_budget_verify.exact.program_checks
-ldp_budget_verify.exact.symmetry
 ldp_budget_verify.testing
 ldp_budget_verify.total_certificate
 """

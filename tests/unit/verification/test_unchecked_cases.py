@@ -19,7 +19,7 @@ from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.client_program import Program, answers, uint
 from ldp_budget.sdk.estimates import CountEstimate
 from ldp_budget.sdk.parameters import real
-from ldp_budget_verify.exact.symmetry import answers_are_alike
+from ldp_budget_verify.exact.derived_law import answers_are_alike
 
 MILLION = 10**6
 LEAKED = 123_456

@@ -126,7 +126,12 @@ def verify(mechanism: Mechanism) -> Verification:
         finding = worst([finding, program])
     shown = largest_loss(guarantee, densities) if densities and not comparisons else _loss(guarantee, comparisons)
     lower, upper = shown or (None, None)
-    estimator = check_estimator(mechanism, program.laws)
+    try:
+        estimator = check_estimator(mechanism, program.laws)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        if program.verdict != VIOLATED:
+            raise
+        estimator = Finding(UNPROVEN)  # a program that makes no report of some answer
     return Verification(
         finding.verdict,
         " and ".join(methods),

@@ -36,8 +36,8 @@ from ldp_budget.sdk.interpreter import evaluate
 from ldp_budget.sdk.law.all_outcomes import kept_laws, law, law_of_values
 from ldp_budget.sdk.law.totality import cannot_fail
 
+from .derived_law import answers_are_alike
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check_largest
-from .symmetry import answers_are_alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

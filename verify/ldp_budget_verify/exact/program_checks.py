@@ -2,9 +2,9 @@
 
 `compare` is only a description; devices run the program. So whole reports are checked against the entire guarantee
 for every pair of answers, and then against the description. An answer is covered by itself, in a range
-(`sdk.law.corners`), or by a symmetry that the steps show (`symmetry`). If not every answer is covered, the program is
-unproven, and the finding names what was checked. For memoised reports, everything that one secret ever gives is
-checked, see `memoisation_checks`.
+(`sdk.law.corners`), or by the law of any two answers that a rule derives (`derived_law`). If not every answer is
+covered, the program is unproven, and the finding names what was checked. For memoised reports, everything that one
+secret ever gives is checked, see `memoisation_checks`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ldp_budget.guarantees import Memoised, Pure, Unbounded
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.interpreter import read
 from ldp_budget.sdk.law.all_outcomes import kept_laws, law
-from ldp_budget.sdk.linear_hashing import linear_law
 
 from .. import undefined
 from .additive_noise import check_noise
+from .derived_law import answers_are_alike, derived_law, description_of, law_within
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_largest, worst
 from .memoisation_checks import (
     cell_laws,
@@ -38,7 +38,6 @@ from .memoisation_checks import (
     shared_labels,
 )
 from .numeric_grids import check_corners, check_grid
-from .symmetry import answers_are_alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -94,8 +93,6 @@ def check_program(mechanism: Mechanism, inputs: Sequence[Any], most: int = MOST_
     try:
         return _checked(mechanism, program, inputs, most)
     except NotSupported as error:
-        if (linear := linear_law(program)) is not None:
-            return _linear(mechanism, Comparison.of(linear), inputs)
         return ProgramFinding(UNPROVEN, f"the law of the client program is not listed, {_BY_HAND}: {error}")
     except _NoReport as error:
         return ProgramFinding(VIOLATED, f"client program: {error}")
@@ -107,6 +104,9 @@ def stand_for_all(mechanism: Mechanism, pairs: Sequence[tuple[Any, Any]]) -> boo
         program = mechanism.client_program()
     except NotSupported:
         return False
+    law, guarantee = derived_law(program), mechanism.guarantee
+    if law is not None and not isinstance(guarantee, Memoised) and law_within(guarantee, law).verdict == HOLDS:
+        return True
     if not answers_are_alike(program):
         return False
     return not hashes_the_answer(program) or any(pair_is_apart(mechanism.guarantee, program, *pair) for pair in pairs)
@@ -196,6 +196,11 @@ def _checked(mechanism: Mechanism, program: Program, inputs: Sequence[Any], most
             return ProgramFinding(VIOLATED, f"client program: {cells.why}")
         if cells is None or cells.verdict != HOLDS:
             raise
+        law = derived_law(program)
+        if law is not None and law.tight:
+            found = description_of(mechanism, law, *inputs[:2])
+            why = f"client program: {found.why}" if found.why else ""
+            return ProgramFinding(found.verdict, why, found.verdict == HOLDS)
         why = "its reports are within the promise for all cells, and are not compared with the description"
         return ProgramFinding(UNPROVEN, f"{why}: {error}", every=True)
 
@@ -248,9 +253,12 @@ def _every(program: Program, laws: dict[int, Law]) -> dict[int, Law] | None:
 
 
 def _over_cells(guarantee: Guarantee, program: Program, most: int) -> Finding | None:
-    """Check the guarantee for all cells of a hash, or all values of a memo; None if these laws are not listed."""
+    """Check the guarantee by the law of any two answers, cells or values of a memo; None if no law is known."""
     if program.memo and not isinstance(guarantee, Memoised):
         return None
+    law = derived_law(program)
+    if law is not None and not isinstance(guarantee, Memoised):
+        return law_within(guarantee, law)
     try:
         found_laws = cell_laws(program, most, _MOST_RUNS)
     except NotSupported:
@@ -267,16 +275,6 @@ def _over_cells(guarantee: Guarantee, program: Program, most: int) -> Finding | 
     if found.verdict != VIOLATED or program.memo:  # every value of the memo is that of some answer
         return found
     return Finding(UNPROVEN, f"of two answers that share no cell, if there are any, {found.why}")
-
-
-def _linear(mechanism: Mechanism, found: Comparison, inputs: Sequence[Any]) -> ProgramFinding:
-    """Check the law of every two answers of a client that sends a slab, see `linear_hashing`."""
-    finding = worst(check(mechanism.guarantee, each) for each in (found, found.swapped()))
-    described = mechanism.compare(inputs[0], inputs[1]).merged()
-    if finding.verdict == HOLDS and sorted(described) != sorted(found.merged()):
-        finding = Finding(VIOLATED, f"the law of the program is not what compare({inputs[0]}, {inputs[1]}) says")
-    why = f"client program: {finding.why}" if finding.why else ""
-    return ProgramFinding(finding.verdict, why, finding.verdict == HOLDS)
 
 
 # -- comparison with the guarantee -------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class AffineSlabs(Law):
 
     rule = "affine slabs"
     every_pair = True
+    alike = True
 
     def __init__(self, program: Program) -> None:
         factor = linear_law(program)

@@ -48,6 +48,7 @@ class HadamardWords(Law):
 
     rule = "Hadamard words"
     every_pair = True
+    alike = True
 
     def __init__(self, program: Program) -> None:
         parts, given = program.report["parts"], program.input

@@ -68,7 +68,8 @@ class IndependentDraws(Law):
         if sent not in vectors:
             raise Unknown("what is sent is no vector of draws")
         self.draws, self.program = count, program
-        self.one = TrackedAnswers(single_draw(program, steps, [[kind, sent, size, 1]]))
+        self.one = one = TrackedAnswers(single_draw(program, steps, [[kind, sent, size, 1]]))
+        self.tight, self.alike, self.public_map = one.tight, one.alike, one.public_map
 
     def pairs(self) -> list[Pairs]:
         """Return (P, Q) of all draws together, outcomes of equal chances merged."""

@@ -106,6 +106,7 @@ class IndependentPlaces(Law):
     def _derive(self, cells: Cells | None) -> None:
         self.cells, self._source, self.bits, self._sent_places = cells, "", 1, False
         self.ticks: Places | None = None
+        self._mixed = False
         known: dict[str, Any] = dict.fromkeys(self.program.tables, _PUBLIC)
         given = self.program.input
         if cells is None:
@@ -126,7 +127,12 @@ class IndependentPlaces(Law):
             raise Unknown("the row does not depend on the answer")
         self.size = rows[0].size
         self.own, self.other = (self._of_place(rows[0].node, own) for own in (1, 0))
-        self.tight = cells is None and self.bits == 1 and self._shows_places()
+        self.public_map = cells is not None
+        self.alike = self.ticks is None and not self._mixed
+        self.shown = frozenset(name for name in sent if known[name] == _PUBLIC)
+        self.tight = (
+            cells is None and not (self._mixed and self.ticks is None) and self.bits == 1 and self._shows_places()
+        )
         if not self.tight and self.own.keys() != self.other.keys():
             raise Unknown("of two answers whose places differ, if there are any, a report may rule one out")
 
@@ -234,6 +240,7 @@ class IndependentPlaces(Law):
             and trees[0].node != ("own",)
             and all(v == _PUBLIC or isinstance(v, Places | int) for v in rest)
         ):
+            self._mixed = True
             self._sent_places = op == "add" and any(isinstance(v, Places) and v.doubled for v in rest)
             return trees[0]
         raise Unknown(f"{op} of {_kinds(values)}")

@@ -59,6 +59,15 @@ class Law:
     tight: bool = True
     """True if two answers have exactly the law of `pairs`; False if it is a bound, which some program may not reach."""
 
+    alike: bool = False
+    """True if every permutation of the answers, or of the cells of a public map, is one of the reports."""
+
+    public_map: bool = False
+    """True if the answer enters through a public map."""
+
+    shown: frozenset[str] = frozenset()
+    """The steps without the answer that every report shows."""
+
     def pairs(self) -> list[Pairs]:
         """Return (P, Q) of the outcomes, for each two answers that have to be compared; the other order follows.
 

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from ..client_program import Program
     from .law import Law
 
-RULES: tuple[type[Law], ...] = (
+STRUCTURE: tuple[type[Law], ...] = (
     IndependentPlaces,
     IndependentDraws,
     TrackedAnswers,
     AffineSlabs,
     HadamardWords,
-    AllOutcomes,
-    Numbers,
 )
+"""The rules that derive the law of any number of answers from the structure of the steps, in milliseconds."""
+
+RULES: tuple[type[Law], ...] = (*STRUCTURE, AllOutcomes, Numbers)
 
 
 def law_of(program: Program) -> Law:
@@ -37,8 +38,24 @@ def law_of(program: Program) -> Law:
     Raises:
         Unknown: no rule derives the law; the message has the reason of each rule.
     """
+    return _first(RULES, program)
+
+
+def law_by_structure(program: Program) -> Law:
+    """Return the law that the structure of the steps shows for any two answers, without a list of outcomes.
+
+    Parameters:
+        program: the client program.
+
+    Raises:
+        Unknown: no rule derives the law.
+    """
+    return _first(STRUCTURE, program)
+
+
+def _first(rules: tuple[type[Law], ...], program: Program) -> Law:
     reasons = []
-    for rule in RULES:
+    for rule in rules:
         try:
             return rule(program)  # type: ignore[call-arg]
         except Unknown as error:

@@ -123,9 +123,10 @@ class Vec(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """A number computed from these values. It may be sent: it shows at most the values."""
+    """A number computed from these values by `op`. It may be sent: it shows at most the values, and all if "both"."""
 
     leaves: tuple[Any, ...]
+    op: str = ""
 
 
 _OPEN = (Ans, Draw, Const, RawSet, Members, Line, Bits, Row, Buckets, Marked, Parity, int)
@@ -344,7 +345,7 @@ class Steps:
         if (found := self._special(op, values, env)) is not None:
             return found
         if all(isinstance(v, (*_OPEN, Vec, Bundle)) for v in values):
-            return [(_ALL, Bundle(tuple(values)), env)]
+            return [(_ALL, Bundle(tuple(values), op), env)]
         raise Unknown(f"{op} of {', '.join(type(v).__name__ for v in values)}")
 
     def _each(self, op: str, values: list[Any], env: Env) -> Outcomes:
@@ -413,6 +414,8 @@ class Steps:
                 return [(_ALL, Parity(root, atom, 0), env)]
             case ("eq", [Parity(root, atom, flip), int(bit)]) if bit in (0, 1):
                 return [(_ALL, Parity(root, atom, flip ^ 1 ^ bit), env)]
+            case "add", [Bundle((2, Draw() as mask), "mul"), Parity() as sign]:
+                return [(_ALL, Bundle((mask, sign), "both"), env)]
             case ("xor", [Parity(root, atom, flip), int(bit)]) if bit in (0, 1):
                 return [(_ALL, Parity(root, atom, flip ^ bit), env)]
         return self._row(op, values, env)

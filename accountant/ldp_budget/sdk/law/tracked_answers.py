@@ -109,10 +109,13 @@ class TrackedAnswers(Law):
         self.answers = int(given["count"]) if cells is None else cells.size
         if self.answers < 2:
             raise Unknown("there are no two answers")
-        self.tight, self._kinds = cells is None, set[Any]()
+        self.tight, self._kinds, self._public = cells is None, set[Any](), list[set[str]]()
+        self.public_map = cells is not None
         self.laws = tuple(self._law(own) for own in (0, 1))
-        if len(self._kinds) > 1 or "computed" in str(self._kinds):
-            self.tight = False  # the relation keeps of what kind the report is, which the report may not show
+        # A relation keeps of what kind the report is, which the report may not show.
+        self.alike = len(self._kinds) == 1 and "computed" not in str(self._kinds)
+        self.tight &= self.alike
+        self.shown = frozenset.intersection(*map(frozenset, self._public))
         if any(sum(law.values()) != 1 for law in self.laws):
             raise Unknown("the branches are not all outcomes")
         if not self.tight and self.laws[0].keys() != self.laws[1].keys():
@@ -130,7 +133,9 @@ class TrackedAnswers(Law):
         run = Steps(steps, start, self.answers, shifts)
         found: dict[Any, Fraction] = {}
         for weight, env in run.branches(_MOST_BRANCHES):
-            self._kinds.add(tuple(_kind(env[part[1]]) for part in self.program.report["parts"]))
+            parts = [env[part[1]] for part in self.program.report["parts"]]
+            self._kinds.add(tuple(map(_kind, parts)))
+            self._public.append(set().union(*map(_public_roots, parts)))
             for chance, relation in _relations(run, [env[part[1]] for part in self.program.report["parts"]], env):
                 found[relation] = found.get(relation, Fraction(0)) + weight * chance
         return found
@@ -229,9 +234,20 @@ def _kind(value: Any) -> Any:
     if isinstance(value, Vec):
         return tuple(map(_kind, value.each))
     leaves = list(_leaves(value))
-    if isinstance(value, Bundle) and any(not isinstance(leaf, int | Draw | Const | Parity) for leaf in leaves):
+    if (
+        isinstance(value, Bundle)
+        and value.op != "both"
+        and any(not isinstance(each, int | Draw | Const) for each in leaves)
+    ):
         return "computed"
     return tuple(type(leaf).__name__ for leaf in leaves if not isinstance(leaf, int))
+
+
+def _public_roots(value: Any) -> set[str]:
+    """Return the draws and constants that a value shows."""
+    if isinstance(value, Vec) or (isinstance(value, Bundle) and value.op == "both"):
+        return set().union(*map(_public_roots, value[0]))
+    return {value.root if isinstance(value, Draw) else value.name} if isinstance(value, Draw | Const) else set()
 
 
 _PUBLIC = (None, "public", "mask")
