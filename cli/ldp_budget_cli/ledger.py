@@ -102,9 +102,13 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
         raise click.UsageError(
             f"--expect: {expect!r} is not a head. Copy the head that ledger verify or ledger checkpoint printed."
         )
-    accountant = open_ledger(ctx)
+    from ldp_budget.accounting.accountant import Accountant
+
+    opened = open_ledger(ctx)
     with progress("verifying") as on_progress:
-        result = accountant.verify(expect, on_progress=on_progress)
+        # On the ledger's machine, the result is noted for `report`.
+        verifier = opened.ledger if isinstance(opened, Accountant) else opened
+        result = verifier.verify(expect, on_progress=on_progress)
     if as_json:
         print_json(result.to_json())
     else:

@@ -55,7 +55,11 @@ if TYPE_CHECKING:
 @click.option("--independent", is_flag=True, help="Say that each file has other users, as with estimate.")
 @click.option("--mixed", is_flag=True, help="Allow a mix of charged and uncharged reports. The page warns.")
 @design_options
-@click.option("--no-verify", is_flag=True, help="Do not verify the ledger, which takes minutes if it is large.")
+@click.option(
+    "--verify/--no-verify",
+    default=None,
+    help="Verify the ledger, or not [default: unless it was verified within the last hour]",
+)
 @json_option
 @click.pass_context
 def report(
@@ -72,7 +76,7 @@ def report(
     top: str | None,
     independent: bool,
     mixed: bool,
-    no_verify: bool,
+    verify: bool | None,
     as_json: bool,
 ) -> None:
     """Write one page about the survey NAME from its report FILES: results, budget, and who guarantees what.
@@ -108,7 +112,7 @@ def report(
         refused=refused,
         uncharged=uncharged,
         ledger=ledger,
-        verify=not no_verify,
+        verify=verify,
         public=public_columns(files, collection),
         twins=_twin_sentences(files),
         weighting=weighting,

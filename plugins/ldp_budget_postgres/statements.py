@@ -96,6 +96,12 @@ _REFUSALS_BY_DAY = (
     " response::json #>> '{2,0}' AS periods, count(*) FROM idempotency_records WHERE partition = %s"
     f" AND number IS NOT NULL AND {_REFUSED_AT} >= %s GROUP BY day, policy, periods ORDER BY day, policy, periods"
 )
+_ALIKE = [name for name in ENTRY.split(", ") if name not in ("entry", "account")]
+_FIRST_OTHER = (
+    "SELECT o.entry FROM journal s JOIN journal o ON o.partition = s.partition WHERE s.partition = %s AND s.entry = %s"
+    " AND o.entry > %s AND o.entry <= %s AND NOT (o.chain_hash IS NULL AND "
+    f"{' AND '.join(f'o.{name} IS NOT DISTINCT FROM s.{name}' for name in _ALIKE)}) ORDER BY o.entry LIMIT 1"
+)
 _REFUSED_IN_RUNS = (
     "SELECT coalesce(sum(json_array_length(response::json -> 'refused')), 0)::int8 FROM batch_runs"
     " WHERE partition = %s AND kind = 'charged'"
@@ -239,6 +245,12 @@ class PostgresRows:
         )
         for row in self._ask(sql, self._partition, first, last):
             yield row[:-1], row[-1]
+
+    def alike(self, number: int, last: int) -> list[int]:
+        found = self._one(_FIRST_OTHER, self._partition, number, number, last)
+        until = last if found is None else found[0] - 1
+        sql = "SELECT account FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
+        return [account for (account,) in self._ask(sql, self._partition, number, until)]
 
     def entry(self, number: int) -> tuple[Any, ...] | None:
         row: tuple[Any, ...] | None

@@ -87,6 +87,9 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         return iter([(self._journal[n], self._links.get(n)) for n in range(first, min(last, len(self._journal)) + 1)])
 
+    def alike(self, number: int, last: int) -> list[int]:
+        return [self._journal[number][3]]
+
     def entry(self, number: int) -> tuple[Any, ...] | None:
         return self._journal.get(number)
 

@@ -21,6 +21,7 @@ from ..ledger.migration_copy import Copy
 from ..ledger.migration_cutover import begin, check_empty, differences, fence, hand_over, open_target, size
 from ..ledger.verification import check_integrity, head_of
 from .decision_replay import DecisionReplay
+from .last_verification import forget_verification
 from .receipts import Receipt
 
 if TYPE_CHECKING:
@@ -214,4 +215,6 @@ def restore(ledger: str, backup: str, verify: Callable[[str], None]) -> str | No
         raise NotSupported("only a ledger in a file can be restored here. Use the server's own tools")
     from ..ledger.sqlite.restore import restore as restore_file
 
-    return restore_file(ledger, backup, verify)
+    aside = restore_file(ledger, backup, verify)
+    forget_verification(ledger)  # of a head that the backup may not have
+    return aside

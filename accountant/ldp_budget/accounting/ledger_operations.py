@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._validation import check_call, check_many, check_switch, check_text, shown, shown_with_type
+from .._validation import check_call, check_many, check_switch, check_text, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter, LedgerError, NotSupported, UnknownName
 from ..ledger import key_rotation
 from ..ledger.hash_chain import Name
@@ -24,6 +24,7 @@ from . import connect
 from .admin_log import record_faults, record_local, records
 from .admin_records import ACKNOWLEDGED, MOST_REASON
 from .decision_replay import DecisionReplay
+from .last_verification import LastVerification, last_verification, note
 from .policy_versions import user_hash
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ..ledger.calendar import Read
     from ..ledger.storage import Store
     from .admin_log import Record
+    from .collection_use import CollectionUse
     from .connect import Moved
     from .usage_stats import Overview
 
@@ -218,6 +220,69 @@ class LedgerOperations:
         from .usage_stats import Overview
 
         return Overview(self._ledger)
+
+    def verify(
+        self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
+    ) -> Integrity:
+        """Verify the ledger as `Accountant.verify` does, and note the result on this machine for `last_verification`.
+
+        Parameters:
+            expect: a head that was noted earlier.
+            on_progress: called as `on_progress(done, total)` from time to time, with entries and accounts.
+
+        Returns:
+            The result, with the problems in words.
+
+        Raises:
+            InvalidParameter: an argument has the wrong type or form.
+            LedgerError: the ledger cannot be read.
+        """
+        begun = self._ledger.now().micros
+        found = verify(self._ledger, expect, on_progress=on_progress)
+        note(self._ledger, found, begun)
+        return found
+
+    def last_verification(self, seconds: int = 3_600) -> LastVerification | None:
+        """The last verification of this ledger on this machine, if it found no problem and is that recent.
+
+        `verify` notes it in a file next to the key file, under a MAC that names the ledger and the head. A file that
+        was changed, or that is of another ledger or of the future, is not believed.
+
+        Parameters:
+            seconds: the largest age of the verification.
+
+        Returns:
+            The time at which it began (`at`, microseconds since 1970), the `entries` and the `head`; None if there is
+                none to believe.
+
+        Raises:
+            InvalidParameter: `seconds` is not a whole number of at least 0.
+        """
+        check_whole("seconds", seconds)
+        return last_verification(self._ledger, self._ledger.now().micros - seconds * 1_000_000)
+
+    def collection_use(
+        self, name: str, *, head: str | None = None, on_progress: Callable[[int, int], None] | None = None
+    ) -> CollectionUse:
+        """The charges of one collection or survey, and the largest sums of any account, without a verification.
+
+        Everything is confirmed: each link of the journal's hash chain is computed again, and the sums of accounts and
+        the stored refusals have their MACs.
+
+        Parameters:
+            name: the name of the collection or survey; one that was never charged has no accounts.
+            head: a head that an earlier verification returned, and that the ledger must contain.
+            on_progress: called as `on_progress(done, total)` from time to time, with entries and accounts.
+
+        Raises:
+            InvalidParameter: an argument has the wrong type.
+            LedgerError: a row was changed, or the head is not in the chain.
+        """
+        from .collection_use import collection_use  # needs numpy
+
+        check_call("on_progress", on_progress)
+        head = None if head is None else check_text("head", head)
+        return collection_use(self._ledger, check_text("name", name), head, on_progress or (lambda done, total: None))
 
     def move_to(
         self,

@@ -11,7 +11,7 @@ from ..guarantees.fixed_point import Costs
 from . import lifecycle
 from .account_sums import HIGHEST, LOWEST, Past
 from .calendar import LIFETIME, gauges_in, window_start_micros
-from .hash_chain import canonical_rows, canonical_transaction, counters_mac
+from .hash_chain import Run, canonical_transaction, counters_mac, runs_in
 from .models import (
     CLOCK,
     COMMITTED,
@@ -94,10 +94,11 @@ class Whole:
     def check(self) -> Iterator[str]:
         """Yield the problems that the engine finds, and those of MACs and costs."""
         yield from self._reading.rows.damage()
-        yield from self._macs()
+        yield from self.macs()
         yield from self._costs()
 
-    def _macs(self) -> Iterator[str]:
+    def macs(self) -> Iterator[str]:
+        """Yield the problems of the MACs of the small tables, and of their counts."""
         secret, end = self._reading.secret, self.end
         if counters_mac(secret, end) != self._reading.counters_mac:
             yield "partitions: its counters were changed"
@@ -260,14 +261,18 @@ class Chain:
             self._copied = whole.end.entries
         return Past(whole.policies, whole.charges, self.turns, whole.periods, self._copied, whole.end.entries)
 
-    def check(self) -> Iterator[str]:
-        """Walk the chain from the first entry; every chain hash must follow from the one before."""
+    def check(self, take: Callable[[list[Run]], None] = lambda runs: None) -> Iterator[str]:
+        """Walk the chain from the first entry; every chain hash must follow from the one before.
+
+        `take` gets the runs of each part. They are confirmed if no problem is found.
+        """
         end = self._whole.end
-        rows: list[tuple[Any, ...]] = []
+        runs: list[Run] = []
         head, number, newest_at = EMPTY_CHAIN, 0, None
         moved: int | None = None
-        for row, chain_hash in self._entries(self._whole.numbered):
-            rows.append(row)
+        for run in self._runs(self._whole.numbered, take):
+            row, accounts, chain_hash = run
+            runs.append(run)
             if row[2] in (CLOCK, PERIOD, POLICY_SET):
                 self.turns.append(Entry.of(row))
             if newest_at is not None and row[1] < newest_at and row[2] != CLOCK:
@@ -284,14 +289,17 @@ class Chain:
                 moved = row[0] if row[2] == MOVED else None
             if row[16] or row[17]:
                 self._callers.add((row[16], row[17], row[5] if row[2] in _GRANTED else 0))
-            if 0 < row[0] < len(self._kept):
-                self._kept[row[0]] = _RECORD * bool(row[14]) + _NOTE * bool(row[15])
-                self._charged[row[0]] = row[2] == SPENT and row[4] in self._of_collections
+            many = len(accounts)
+            if 0 < row[0] <= len(self._kept) - many:
+                place = slice(row[0], row[0] + many)
+                self._kept[place] = bytes([_RECORD * bool(row[14]) + _NOTE * bool(row[15])]) * many
+                self._charged[place] = bytes([row[2] == SPENT and row[4] in self._of_collections]) * many
+            number += many - 1
             if chain_hash is not None:
-                yield from self._chain_hash(rows, head, chain_hash)
-                head, rows = chain_hash, []
-        if rows:
-            yield f"journal: entries {rows[0][0]} to {rows[-1][0]} have no link"
+                yield from self._chain_hash(runs, head, chain_hash)
+                head, runs = chain_hash, []
+        if runs:
+            yield f"journal: entries {runs[0].row[0]} to {number} have no link"
         if moved is not None and end.state not in (lifecycle.MOVING, lifecycle.MOVED_AWAY):
             yield f"partitions: the ledger can be written to, and entry {moved} says that it was moved"
         tables = (
@@ -305,18 +313,21 @@ class Chain:
         if (number, newest_at, head, self._charges.last, self._policies.last) != (*end[:3], *end[4:6]):
             yield f"partitions: the end of the journal is not where it was written: {end.entries} entries, found {number}"
 
-    def _entries(self, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
+    def _runs(self, last: int, take: Callable[[list[Run]], None] = lambda runs: None) -> Iterator[Run]:
         for first, until in parts(last, _ENTRIES_TOGETHER):
             with self._open() as reading:
-                part = list(reading.rows.entries(first, until))
+                part = list(runs_in(reading.rows, first, until))
+            take(part)
             yield from part
             self._on_progress(min(last, first + _ENTRIES_TOGETHER - 1), last + self._whole.opened)
 
-    def _chain_hash(self, rows: list[tuple[Any, ...]], before: bytes, chain_hash: bytes) -> Iterator[str]:
+    def _chain_hash(self, runs: list[Run], before: bytes, chain_hash: bytes) -> Iterator[str]:
+        rows = [run.row for run in runs]
         charges = self._charges.until(max(row[4] for row in rows))
         policies = self._policies.until(max(row[5] for row in rows))
         records = self._records.until(max([0, *[row[6] for row in rows if row[2] == RECORDED]]))
-        covered = canonical_transaction(before, canonical_rows(rows), charges, policies, records)
+        entries = ", ".join([run.canonical() for run in runs])
+        covered = canonical_transaction(before, entries, charges, policies, records)
         for row in rows:
             if row[2] == REKEYED:
                 self._secret += 1
@@ -324,8 +335,9 @@ class Chain:
                     yield f"journal: entry {row[0]} names secret {row[6]} of the key, and {self._secret} came next"
         secret = self._whole.secret(self._secret)
         if secret is None or secret.chain_hash(covered) != chain_hash:
+            last = rows[-1][0] + len(runs[-1].accounts) - 1
             yield (
-                f"journal: the link of entries {rows[0][0]} to {rows[-1][0]} does not hold; "
+                f"journal: the link of entries {rows[0][0]} to {last} does not hold; "
                 "an entry, a charge, a policy or a record was changed"
             )
         if chain_hash in self._wanted:
@@ -360,9 +372,10 @@ class Chain:
     def _written(self, callers: set[tuple[int, int, int]]) -> list[tuple[int, str]]:
         """Return the entries of some callers, by number and kind; the walk kept only the callers."""
         return [
-            (row[0], row[2])
-            for row, _ in self._entries(self._whole.numbered)
+            (number, row[2])
+            for row, accounts, _ in self._runs(self._whole.numbered)
             if (row[16], row[17], row[5] if row[2] in _GRANTED else 0) in callers
+            for number in range(row[0], row[0] + len(accounts))
         ]
 
     def holds(self) -> Iterator[str]:

@@ -13,14 +13,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .models import MovedEntry, PartitionHead
+from .models import SPENT, MovedEntry, PartitionHead
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .keyfile import Key, Secret
     from .snapshot import Reading
+    from .storage import Snapshot
 
 
 Rows = list[tuple[Any, ...]]
+
+_ALIKE = 50
+"""The length of a run that is worth two questions."""
+_ALONE = 1_024
+"""The largest number of entries that are read without a question."""
 
 
 def canonical_rows(rows: Rows) -> str:
@@ -48,6 +56,44 @@ def canonical_transaction(before: bytes, entries: str, charges: Rows, policies: 
 def counters_mac(key: Secret, end: PartitionHead) -> bytes:
     """Return the MAC of the counters in a partition head."""
     return key.row_mac("partition", *end.counters)
+
+
+class Run(NamedTuple):
+    """Entries that differ in number and account only: the flat row of the first, and the accounts of all, in order.
+
+    `chain_hash` is that of a run of one entry, if it ends a transaction.
+    """
+
+    row: tuple[Any, ...]
+    accounts: list[int]
+    chain_hash: bytes | None
+
+    def canonical(self) -> str:
+        """Return `canonical_rows` of the entries."""
+        row = self.row
+        if len(self.accounts) == 1:
+            return ascii(row)
+        first, start, end = row[0], ascii(row[1:3])[1:-1], ascii(row[4:])[1:-1]
+        return ", ".join(
+            [f"({number}, {start}, {account}, {end})" for number, account in enumerate(self.accounts, first)]
+        )
+
+
+def runs_in(rows: Snapshot, first: int, last: int) -> Iterator[Run]:
+    """Yield the entries from `first` to `last` in runs. Entries that are not alike cost one row each, as in `entries`."""
+    alone = 1
+    while first <= last:
+        # Charges of many users are alike. After entries that are not, fewer questions are asked.
+        row, chain_hash = next(iter(rows.entries(first, first)), ((), None))
+        accounts = rows.alike(first, last) if row and chain_hash is None and row[2] == SPENT else []
+        if len(accounts) > _ALIKE:
+            yield Run(row, accounts, None)
+            first, alone = first + len(accounts), 1
+            continue
+        until = min(last, first + alone - 1)
+        for row, chain_hash in rows.entries(first, until):
+            yield Run(row, [row[3]], chain_hash)
+        first, alone = until + 1, min(2 * alone, _ALONE)
 
 
 # -- entry names ------------------------------------------------------------------------------------------

@@ -125,6 +125,12 @@ class Snapshot(Protocol):
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         """Yield the flat rows of the entries `first` to `last`, each with its chain hash if it ends a transaction."""
 
+    def alike(self, number: int, last: int) -> list[int]:
+        """Return the accounts of entry `number` and of those after it, up to `last`, that differ in number and account only.
+
+        None of those after it ends a transaction. A store may return fewer than there are.
+        """
+
     def entry(self, number: int) -> tuple[Any, ...] | None:
         """Return the flat row of an entry."""
 

@@ -294,29 +294,18 @@ def check_integrity(
     With `decide_again`, every charge is decided again by the settings at the time of the charge.
     """
     head = head_of(ledger) if len(ledger.partitions) > 1 else None
-    problems = []
+    problems: list[str] = []
     for partition in ledger.partitions[1:]:
         with ledger.reading(partition) as reading:
             if next(reading.rows.checkpoints(LOWEST), None) is not None:
                 problems.append(f"checkpoints: partition {partition} has some, and they belong in partition 0")
-    expected: list[list[Expected]] = [[] for _ in ledger.partitions]
-    taken = _Taken(None if expect is None else expect.lower())
-    with ledger.reading() as reading:
-        going_by = taken.going_by(reading.rows.checkpoints(LOWEST))
-        problems += checkpoints.check(reading, going_by)
-    if taken.newest is not None:
-        _expect(expected, checkpoints.head_of(taken.newest), taken.newest)
-    if expect is not None:
-        if taken.found is not None:
-            _expect(expected, expect, taken.found)
-        else:
-            expected[0].append(_noted(expect) if len(ledger.partitions) == 1 else Expected(expect, b"", 0, 0))
+    expected = expected_of(ledger, expect, problems)
     entries, accepted = 0, accepted_in(ledger)
     acknowledged: list[str] = []
     open_entries: dict[tuple[int, int], frozenset[str]] = {}
     final = [*problems]
     for partition in ledger.partitions:
-        told = partial(_tell, on_progress, partition, len(ledger.partitions))
+        told = partial(in_partition, on_progress, partition, len(ledger.partitions))
         keys = partial(keys_made, ledger.reading)
         known = accepted.get(partition, {})
         found = check_partition(
@@ -355,6 +344,26 @@ def _report_counts(ledger: Ledger, partition: int) -> Counter[tuple[str, str]]:
         return Counter(reading.rows.report_counts())
 
 
+def expected_of(ledger: Ledger, head: str | None, problems: list[str]) -> list[list[Expected]]:
+    """Return what each partition must contain: the newest checkpoint, and a head recorded earlier.
+
+    The problems of checkpoints are added to `problems`.
+    """
+    expected: list[list[Expected]] = [[] for _ in ledger.partitions]
+    taken = _Taken(None if head is None else head.lower())
+    with ledger.reading() as reading:
+        going_by = taken.going_by(reading.rows.checkpoints(LOWEST))
+        problems += checkpoints.check(reading, going_by)
+    if taken.newest is not None:
+        _expect(expected, checkpoints.head_of(taken.newest), taken.newest)
+    if head is not None:
+        if taken.found is not None:
+            _expect(expected, head, taken.found)
+        else:
+            expected[0].append(_noted(head) if len(ledger.partitions) == 1 else Expected(head, b"", 0, 0))
+    return expected
+
+
 class _Taken:
     """Finds the newest checkpoint and that of a head in a stream; a ledger may have more than memory can hold."""
 
@@ -371,7 +380,7 @@ class _Taken:
             yield each
 
 
-def _tell(on_progress: Progress, partition: int, partitions: int, done: int, total: int) -> None:
+def in_partition(on_progress: Progress, partition: int, partitions: int, done: int, total: int) -> None:
     """Report the progress of one partition as if all partitions had the same length."""
     on_progress(partition * total + done, partitions * total)
 

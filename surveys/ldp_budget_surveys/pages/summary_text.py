@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from ldp_budget.registry.collections import Collection
 
-    from .survey_summary import Charges, LedgerState, LimitUse, PolicyUse, Question, Subject, Summary, Weighting
+    from .ledger_facts import Charges, LedgerState, LimitUse, PolicyUse
+    from .survey_summary import Question, Subject, Summary, Weighting
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -198,7 +199,8 @@ def _budget(summary: Summary) -> Section:
     charges, blocks = summary.charges, list[Block]()
     about = "Each response uses up a part of a person's privacy budget, measured in ε. The ledger refuses what is over a limit."
     if charges is None:
-        blocks.append(Note("This page was made without a ledger, so it states no limit and no total.", True))
+        why = "This page was made without a ledger" if summary.ledger is None else "The ledger failed its check"
+        blocks.append(Note(f"{why}, so this page states no limit and no total.", True))
     elif not charges.accounts:
         rows += [
             (f"Planned limit for each account (policy {each.name})", _limits_text(each)) for each in charges.policies
@@ -289,6 +291,9 @@ def _record(summary: Summary) -> Section:
             None: "not run for this page",
         }
         rows.append(("Verification", verified[ledger.ok]))
+        if ledger.verified_at is not None and ledger.verified_head is not None:
+            rows.append(("Verified", f"{ledger.verified_at:%Y-%m-%d %H:%M} UTC, up to the head"))
+            rows.append(("Verified head", Code(ledger.verified_head)))
         if ledger.ok is False:
             blocks.append(
                 Note("The ledger failed its verification. Do not rely on the limits and totals above.", True)

@@ -307,3 +307,35 @@ def test_report_header_cells_never_break_within_a_word(survey_line: CommandLine)
     style = out.read_text(encoding="utf-8").split("</style>")[0]
     assert "thead th { overflow-wrap: normal;" in style
     assert re.search(r"[.]chart [{] break-inside: avoid; [}]", style.split("@media print")[1])
+
+
+@pytest.mark.slow
+def test_report_names_the_verification_of_the_last_hour(
+    survey_line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = survey_line.json("ledger", "verify")["head"]
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "ldp_budget.accounting.ledger_operations.verify", lambda *given, **more: pytest.fail("verified")
+        )
+        page = page_of(survey_line, *files(survey_line))
+    assert page.said("Verified head") == head == page.said("Ledger head")
+    assert page.said("Verification").startswith("passed: no problem in")
+    survey_line("spend", "eve", "mood", "--policy", "staff")
+    page = page_of(survey_line, *files(survey_line), "--overwrite")
+    assert page.said("Verified head") == head != page.said("Ledger head")
+    page = page_of(survey_line, *files(survey_line), "--overwrite", "--verify")
+    assert page.said("Verified head") == page.said("Ledger head") != head
+
+
+@pytest.mark.slow
+def test_report_of_a_ledger_changed_after_its_verification_warns(survey_line: CommandLine) -> None:
+    assert survey_line.json("ledger", "verify")["ok"]
+    with closing(sqlite3.connect(survey_line.ledger)) as database, database:
+        database.execute("UPDATE journal SET epsilon = 0 WHERE entry = 5")
+    said = survey_line("report", "mood", *files(survey_line), "--markdown", code=1).stdout
+    assert "**Verification:** FAILED" in said
+    assert "The ledger failed its check, so this page states no limit and no total." in said
+    assert "Used in all" not in said
+    said = survey_line("report", "mood", *files(survey_line), "--markdown", "--no-verify", code=1).stdout
+    assert "**Verification:** FAILED" in said

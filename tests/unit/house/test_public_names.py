@@ -107,10 +107,12 @@ ldp_budget.accounting.budget_client
 ldp_budget.accounting.budget_projection
 ldp_budget.accounting.bulk_run
 ldp_budget.accounting.charge_request
+ldp_budget.accounting.collection_use
 ldp_budget.accounting.collections
 ldp_budget.accounting.connect
 ldp_budget.accounting.decision_replay
 ldp_budget.accounting.engine
+ldp_budget.accounting.last_verification
 ldp_budget.accounting.ledger_operations
 ldp_budget.accounting.limits
 ldp_budget.accounting.policies
@@ -143,6 +145,7 @@ ldp_budget.ledger.calendar
 ldp_budget.ledger.chain_verification
 ldp_budget.ledger.checked_sums
 ldp_budget.ledger.checkpoints
+ldp_budget.ledger.confirmed_journal
 ldp_budget.ledger.export
 ldp_budget.ledger.hash_chain
 ldp_budget.ledger.key_rotation
@@ -269,6 +272,7 @@ ldp_budget_surveys.designs.two_way
 ldp_budget_surveys.designs.weights
 ldp_budget_surveys.margin_planning
 ldp_budget_surveys.pages
+ldp_budget_surveys.pages.ledger_facts
 ldp_budget_surveys.pages.summary_blocks
 ldp_budget_surveys.pages.summary_charts
 ldp_budget_surveys.pages.summary_design

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _RENEWED_TOGETHER = 5_000
+_FETCHED_TOGETHER = 500
 _LAST_ROW = 2**63 - 1
 _AMOUNTS = ", ".join(Costs._fields)
 _ENTRY = (
@@ -52,6 +53,11 @@ _ENTRY = (
     " has_record, has_note, api_key, sub_limit, period"
 )
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
+_ALIKE = [name for name in _ENTRY.split(", ") if name not in ("entry", "account")]
+_FIRST_OTHER = (
+    "SELECT o.entry FROM journal s CROSS JOIN journal o WHERE s.entry = ? AND o.entry > ? AND o.entry <= ? AND NOT"
+    f" (o.chain_hash IS NULL AND {' AND '.join(f'o.{name} IS s.{name}' for name in _ALIKE)}) ORDER BY o.entry LIMIT 1"
+)
 _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
 _POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
@@ -155,7 +161,9 @@ class SqliteRows:
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         if isinstance(accounts, range):
-            return self._execute(_account_range(len(windows)), (*windows, accounts.start, accounts.stop - 1))
+            return _streamed(
+                self._execute(_account_range(len(windows)), (*windows, accounts.start, accounts.stop - 1))
+            )
         return self._execute(_numbered_accounts(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
@@ -198,8 +206,14 @@ class SqliteRows:
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         sql = f"SELECT {_ENTRY}, chain_hash FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry"
-        for row in self._execute(sql, (first, last)):
+        for row in _streamed(self._execute(sql, (first, last))):
             yield row[:-1], row[-1]
+
+    def alike(self, number: int, last: int) -> list[int]:
+        found = self._execute(_FIRST_OTHER, (number, number, last)).fetchone()
+        until = last if found is None else found[0] - 1
+        sql = "SELECT account FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry"
+        return [account for (account,) in self._execute(sql, (number, until)).fetchall()]
 
     def entry(self, number: int) -> tuple[Any, ...] | None:
         row: tuple[Any, ...] | None
@@ -226,12 +240,12 @@ class SqliteRows:
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         late = "" if since is None else f"at >= {since:d} AND "
         sql = f"{_LABELLED} WHERE {late}account BETWEEN ? AND ? ORDER BY account, entry"
-        return self._execute(sql, (first, last))
+        return _streamed(self._execute(sql, (first, last)))
 
     def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
         mine = "" if account is None else f" AND entry IN (SELECT entry FROM journal WHERE account = {account:d})"
         sql = f"SELECT entry, note, row_mac FROM notes WHERE entry BETWEEN ? AND ?{mine} ORDER BY entry"
-        return map(EntryNote._make, self._execute(sql, (first, last)))
+        return map(EntryNote._make, _streamed(self._execute(sql, (first, last))))
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         # Without statistics, SQLite would read the whole journal in order to find the reservations of all accounts.
@@ -368,7 +382,7 @@ class SqliteRows:
         self._execute("INSERT INTO admin_log VALUES (?, ?, ?, ?, ?, ?)", record)
 
     def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
-        rows = self._execute("SELECT * FROM checkpoints WHERE number >= ? ORDER BY number", (first,))
+        rows = _streamed(self._execute("SELECT * FROM checkpoints WHERE number >= ? ORDER BY number", (first,)))
         return map(Checkpoint._make, rows)
 
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -380,7 +394,9 @@ class SqliteRows:
         return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
 
     def tombstones(self) -> Iterator[Tombstone]:
-        return map(Tombstone._make, self._execute("SELECT user_hash, row_mac FROM tombstones ORDER BY user_hash"))
+        return map(
+            Tombstone._make, _streamed(self._execute("SELECT user_hash, row_mac FROM tombstones ORDER BY user_hash"))
+        )
 
     def sums(self, first: int, last: int) -> Iterator[WindowSum]:
         rows = self._of_accounts(
@@ -391,7 +407,7 @@ class SqliteRows:
     def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
         assert amount in Costs._fields
         sql = f"SELECT account, {amount} FROM window_sums WHERE window_name = ? ORDER BY account"
-        return self._execute(sql, (window,))
+        return _streamed(self._execute(sql, (window,)))
 
     def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
         return map(
@@ -411,7 +427,7 @@ class SqliteRows:
 
     def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
         sql = f"SELECT {columns} WHERE account BETWEEN ? AND ? ORDER BY {order}"
-        return self._execute(sql, (first, last))
+        return _streamed(self._execute(sql, (first, last)))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         sql = (
@@ -424,7 +440,7 @@ class SqliteRows:
 
     def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
         sql = f"{_RECORD} WHERE number BETWEEN ? AND ? ORDER BY number"
-        return map(IdempotencyRecord._make, self._execute(sql, (first, last)))
+        return map(IdempotencyRecord._make, _streamed(self._execute(sql, (first, last))))
 
     def numbered(self, kind: type[N], *key: Any) -> N | None:
         table = NUMBERED[kind]
@@ -434,7 +450,7 @@ class SqliteRows:
 
     def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
         sql = f"SELECT * FROM {NUMBERED[kind].name} WHERE number BETWEEN ? AND ? ORDER BY number"
-        return map(cast("Any", kind)._make, self._execute(sql, (first, last)))
+        return map(cast("Any", kind)._make, _streamed(self._execute(sql, (first, last))))
 
     def add_numbered(self, row: Numbered) -> None:
         self._execute(f"INSERT INTO {NUMBERED[type(row)].name} VALUES ({_places(len(row))})", row)
@@ -559,6 +575,12 @@ def _records(pairs: int) -> str:
         f"WITH wanted(u, k) AS (VALUES {wanted}) {_RECORD.replace('FROM', 'FROM wanted CROSS JOIN')}"
         " WHERE user_hash = u AND key_hash = k"
     )
+
+
+def _streamed(cursor: sqlite3.Cursor) -> Iterator[Any]:
+    """Yield the rows of a long read. Fetching one costs a lock, see `fork_gate`, so many are fetched at once."""
+    while rows := cursor.fetchmany(_FETCHED_TOGETHER):
+        yield from rows
 
 
 def _padded(asked: Sequence[T]) -> Sequence[T]:
