@@ -220,6 +220,7 @@ ldp_budget.sdk.law
 ldp_budget.sdk.law.affine_slabs
 ldp_budget.sdk.law.all_outcomes
 ldp_budget.sdk.law.corners
+ldp_budget.sdk.law.derivations
 ldp_budget.sdk.law.hadamard_words
 ldp_budget.sdk.law.independent_draws
 ldp_budget.sdk.law.independent_places
