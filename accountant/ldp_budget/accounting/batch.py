@@ -410,6 +410,7 @@ class Batch:
             charged += self._ledger.charge(charge_parts, some, bulk=True)
         for (_, places), found in zip(parts, charged, strict=True):
             _put(results, places, found)
+            self._ledger.give_way()
         return results
 
     def _cut(self, parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
@@ -503,8 +504,10 @@ class Batch:
                 buckets[plain[place][0]].append(place)
             self._ledger.give_way()
         order: list[int] = []
-        for bucket in buckets:
+        for number, bucket in enumerate(buckets):
             order += sorted(bucket, key=plain.__getitem__)
+            if number % 16 == 0:
+                self._ledger.give_way()
         return hashes, order
 
     def _charge_moved(self, lines: Lines, identity: tuple[bytes, bytes], stored: BatchRunRecord) -> list[SpendResult]:

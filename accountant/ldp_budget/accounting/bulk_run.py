@@ -21,7 +21,7 @@ from .._validation import ONE_USER, check_call, check_user, check_users, check_w
 from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ..ledger.models import BatchRunRecord
 from . import engine
-from .batch import SPENT_RESULT, SpendResult, spend_alike
+from .batch import SPENT_RESULT, STEP, SpendResult, spend_alike
 from .charge_request import bound_digest, chosen_of, key_hash, key_in_header, request_template
 from .receipts import REFUSED
 
@@ -87,18 +87,22 @@ def check_shard(shard: Any, key: str | None) -> Shard:
     return check_whole("shard", shard[0], 1, shards), shards
 
 
-def batches(users: Iterable[str], shard: Shard = (1, 1)) -> Iterator[tuple[int, list[str], list[str]]]:
+def batches(
+    users: Iterable[str], shard: Shard = (1, 1), pause: Callable[[], None] = lambda: None
+) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield the shard's batches in order: the number from 0, the users as given, and their canonical names.
 
     The last one is empty and marks the end. The batches are those of the whole list, for any number of shards. Raises
-    `InvalidParameter` before the batch of an invalid user.
+    `InvalidParameter` before the batch of an invalid user. `pause` is called after each few users.
     """
     which, shards = shard
     iterator = iter(check_texts("users", users, "a list of user names", ONE_USER))
     given: list[str] = []
     before = 0
     for number in count():
-        given += islice(iterator, BATCH - len(given))
+        while some := [*islice(iterator, min(STEP, BATCH - len(given)))]:
+            given += some
+            pause()
         names = _checked_users(given, before)
         size = _fitting(names)
         if number % shards == which - 1:
@@ -159,6 +163,7 @@ def charge_run(
     key: str | None,
     shard: Any,
     on_batch: Callable[[int, list[str]], None] | None,
+    pause: Callable[[], None] = lambda: None,
 ) -> BulkResult:
     """Charge the users in batches with the keys NAME#0, NAME#1 and so on; without keys if there is no `name`.
 
@@ -166,7 +171,7 @@ def charge_run(
     """
     result = BulkResult()
     check_call("on_batch", on_batch)
-    for number, given, names in batches(users, check_shard(shard, key)):
+    for number, given, names in batches(users, check_shard(shard, key), pause):
         named = None if name is None else f"{name}#{number}"
         try:
             if not given:
@@ -239,7 +244,8 @@ def spend_many(
         return spend_alike(ledger, caller, names, template, named)
 
     _check_policy(ledger, template, caller)
-    return charge_run(charge, users, name=name, key=key, shard=shard, on_batch=on_batch)
+    give_way = ledger.give_way
+    return charge_run(charge, users, name=name, key=key, shard=shard, on_batch=on_batch, pause=give_way)
 
 
 def _refuse_former(ledger: Ledger, caller: Principal, named: str) -> None:

@@ -148,6 +148,11 @@ class Ledger:
         """Let charges that wait or are being written end first, for a bounded time."""
         self._queue.give_way()
 
+    def is_wanted(self) -> bool:
+        """True if another process is known to wait until this one has written. Only some engines know."""
+        known = getattr(self._store, "is_wanted", None)
+        return known is not None and bool(known())
+
     def run(self, function: Callable[[Transaction], T], partition: int = 0) -> T:
         """Run a function in a transaction of a partition and return its result once that is durable.
 

@@ -46,6 +46,8 @@ MOST_BULK = 10
 """Maximum number of bulk items in one transaction; each is large, and the transaction ends early for single ones."""
 MOST_PAUSE_SECONDS, PAUSE_SECONDS = 0.02, 0.0002
 """The longest time for which a long computation gives way to charges, and the time between two looks."""
+YIELD_SECONDS = 0.001
+"""The pause after a bulk transaction while another process waits: it looks for the writer lock in shorter steps."""
 MOST_WAITING = 100_000
 """Maximum number of items that wait."""
 _ENGINE, _PARTITION = attrgetter("engine"), attrgetter("partition")
@@ -390,6 +392,8 @@ class WriteQueue:
                     self._run_together(taken)
                 except BaseException as error:  # otherwise the callers would never return
                     self._fail(taken, error)
+            if taken and taken[0].bulk and self._is_wanted():
+                time.sleep(YIELD_SECONDS)
 
     def _take(self) -> list[Submission]:
         """Take the submissions of the next transaction: all single ones, or one bulk submission, in turn."""
@@ -498,8 +502,15 @@ class WriteQueue:
         return found
 
     def _gives_way(self) -> bool:
-        """True if single items wait, or if the transaction of the main queue may wait for what bulk items hold."""
-        return bool(self._main._singles) or (self._main is not self and self._main._transacting)
+        """True if single items wait, if the main queue may wait for what bulk items hold, or if another process waits."""
+        if self._main._singles or (self._main is not self and self._main._transacting):
+            return True
+        return self._is_wanted()
+
+    def _is_wanted(self) -> bool:
+        """True if another process is known to wait for the ledger; a ledger need not know."""
+        known = getattr(self._ledger(), "is_wanted", None)
+        return known is not None and bool(known())
 
     def _run_bulk(
         self, submission: Submission, transactions: Mapping[int, Transaction]

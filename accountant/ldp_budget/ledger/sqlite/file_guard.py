@@ -479,6 +479,15 @@ _holders: dict[str, int] = {}
 """The thread that holds the writer lock, by ledger."""
 
 
+_WAITING_BYTE = 1 << 40
+"""A byte far behind the end of the key file: each writer that waits has a shared lock on it."""
+
+
+def _waiting(kind: int) -> bytes:
+    """Return the argument of a call that locks the byte of waiting writers, or asks for its locks."""
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, _WAITING_BYTE, 1, 0)
+
+
 class WriterLock:
     """Cross-process writer lock of the ledger at a path, held by one thread at a time."""
 
@@ -493,8 +502,29 @@ class WriterLock:
 
     def take(self, deadline: float) -> None:
         """Wait for the lock in short steps of equal length, which give all waiting threads the same chance."""
-        while not self.try_to_take():
-            self._wait(deadline)
+        if self.try_to_take():
+            return
+        try:
+            self._announce(fcntl.F_RDLCK)
+            while not self.try_to_take():
+                self._wait(deadline)
+        finally:
+            self._announce(fcntl.F_UNLCK)
+
+    def is_wanted(self) -> bool:
+        """True if another process is known to wait for the lock. Only Linux tells."""
+        if not hasattr(fcntl, "F_OFD_GETLK"):
+            return False
+        with suppress(OSError):
+            found = fcntl.fcntl(self._descriptor, fcntl.F_OFD_GETLK, _waiting(fcntl.F_WRLCK))
+            return bool(struct.unpack_from("h", found)[0] != fcntl.F_UNLCK)
+        return False
+
+    def _announce(self, kind: int) -> None:
+        """Let others know that this process waits, or no longer. The lock belongs to the open file."""
+        if hasattr(fcntl, "F_OFD_SETLK"):
+            with suppress(OSError):  # then others do not know
+                fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _waiting(kind))
 
     def try_to_take(self) -> bool:
         """Take the lock if it is free; return True if it was taken."""

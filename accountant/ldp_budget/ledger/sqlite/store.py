@@ -243,6 +243,10 @@ class SqliteStore:
                 if place is not None:
                     place.turn.release()
 
+    def is_wanted(self) -> bool:
+        """True if another process is known to wait for its turn to write."""
+        return self._place is not None and self._place.turn.is_wanted()
+
     def _make_room(self) -> bool:
         """Empty the WAL to free space on a full disk; return True if it was emptied."""
         try:
