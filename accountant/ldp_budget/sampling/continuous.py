@@ -96,9 +96,17 @@ def laplace(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
     result = np.empty(size, np.int64)
     for part in blocks(size, _BLOCK):
         magnitude = _exponential(stream, bits, part.stop - part.start)
-        # floor(-y) is -floor(y) - 1, which is ~floor(y): a real deviate is an integer with probability 0.
-        result[part] = np.where(bernoulli(stream, _HALF, magnitude.size), ~magnitude, magnitude)
+        result[part] = _signed(stream, magnitude)
     return result
+
+
+def _signed(stream: Stream, magnitude: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return floor(y) or floor(-y) by a fair coin, given floor(y) of each deviate y > 0."""
+    # floor(-y) is -floor(y) - 1, which is ~floor(y): a real deviate is an integer with probability 0. And ~k is k ^ -1.
+    minus = bernoulli(stream, _HALF, magnitude.size).astype(np.int64)
+    np.negative(minus, out=minus)
+    minus ^= magnitude
+    return minus
 
 
 def _exponential(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
@@ -164,8 +172,7 @@ def _accepted(stream: Stream, bits: int, proposals: int) -> npt.NDArray[np.int64
     # Two shifts, as one by 64 (bits = 0) is not defined everywhere.
     places = (fraction.first[accepted] >> np.uint64(1) >> np.uint64(63 - bits)).astype(np.int64)
     magnitude = (whole[accepted] << bits) + places
-    # floor(-y) is -floor(y) - 1, which is ~floor(y): a real deviate is an integer with probability 0.
-    return np.where(bernoulli(stream, _HALF, magnitude.size), ~magnitude, magnitude)
+    return _signed(stream, magnitude)
 
 
 def _whole_parts(stream: Stream, proposals: int) -> npt.NDArray[np.int64]:

@@ -30,6 +30,9 @@ _CHACHA20_LIMIT = 1 << 37
 
 _SEEDED_BLOCK = 1 << 16
 
+_ZEROS = memoryview(bytes(BLOCK_BYTES))
+"""What the keystream is combined with; one for all streams, as a client may open one for each report."""
+
 
 class Stream(ABC):
     """An endless sequence of independent, uniformly distributed bytes."""
@@ -61,7 +64,6 @@ class ChaCha20Stream(Stream):
     """
 
     def __init__(self) -> None:
-        self._zeros = memoryview(bytes(BLOCK_BYTES))
         self._rekey()
 
     def _rekey(self) -> None:
@@ -81,7 +83,7 @@ class ChaCha20Stream(Stream):
         if count > self._left:
             self._rekey()
         self._left -= count
-        return self._keystream.update(self._zeros[:count])
+        return self._keystream.update(_ZEROS[:count])
 
 
 _MOST_SEED_BITS = 8192

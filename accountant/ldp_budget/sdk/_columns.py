@@ -37,11 +37,11 @@ class Lot:
 
     __slots__ = ("_rows", "columns", "context", "n", "secrets", "stream", "total")
 
-    def __init__(self, n: int, total: int, stream: Stream, secrets: list[bytes] | None, context: str) -> None:
+    def __init__(self, n: int, total: int, stream: Stream | None, secrets: list[bytes] | None, context: str) -> None:
         self.n = n
         self.total = total
         """The users of the whole call, for which a table may be worth its time."""
-        self.stream = stream
+        self.stream: Any = stream
         self.secrets = secrets
         self.context = context
         self.columns: list[Array] = []

@@ -27,10 +27,10 @@ def as_answers(values: Any, size: int, domain: str) -> NDArray[np.int64]:
     if array.dtype.kind not in "iuf":
         _refuse(array, _not_in(array, 0, size - 1), domain)
         array = array.astype(np.float64)
-    inside = (array >= 0) & (array < size)
-    if array.dtype.kind == "f":
-        inside &= np.floor(array) == array
-    _refuse(array, ~inside, domain)
+    whole = array.dtype.kind != "f"
+    if not (whole and _within(array, 0, size - 1)):
+        inside = (array >= 0) & (array < size)
+        _refuse(array, ~(inside if whole else inside & (np.floor(array) == array)), domain)
     answers: NDArray[np.int64] = array.astype(np.int64)
     return answers
 
@@ -52,7 +52,8 @@ def as_numbers(values: Any, lower: float, upper: float, domain: str) -> NDArray[
     if array.dtype.kind not in "iuf":
         _refuse(array, _not_in(array, lower, upper), domain)
     numbers: NDArray[np.float64] = array.astype(np.float64)
-    _refuse(array, ~((numbers >= lower) & (numbers <= upper)), domain)
+    if not _within(numbers, lower, upper):
+        _refuse(array, ~((numbers >= lower) & (numbers <= upper)), domain)
     return numbers
 
 
@@ -74,6 +75,11 @@ def _one_dimensional(values: Any, domain: str) -> NDArray[Any]:
     if array.ndim != 1:
         raise OutsideDomain(expected, f"an array of shape {array.shape}")
     return array.astype(np.int64) if array.size == 0 else array
+
+
+def _within(array: NDArray[Any], low: float, high: float) -> bool:
+    """Return True if all numbers are from `low` to `high`; False where one is not a number."""
+    return not array.size or bool(low <= array.min() and array.max() <= high)
 
 
 def _refuse(array: NDArray[Any], bad: NDArray[np.bool_], domain: str) -> None:

@@ -127,20 +127,29 @@ def where(call: Call) -> Column:
     kind = type_for([first.span, second.span], call.word)
     parts = [aligned(cast(each, kind), call.size) for each in (first, second)]
     chosen, (a, b) = _flags(flags, call.size), [_typed(part, kind) for part in parts]
-    spare = next((place for place in (1, 0) if _spare(parts[place], call.size, kind)), None)
-    if spare is None or kind is object:
+    if kind is object:
         return call.result(kind, lambda lot: np.where(chosen(lot), a(lot), b(lot)))
+    spare, full = (
+        _spare(parts[0], call.size, kind),
+        any(part.constant is None and part.size == call.size for part in parts),
+    )
+    return call.result(kind, lambda lot: _select(chosen(lot), a(lot), b(lot), spare=spare, full=full))
 
-    def in_place(lot: Lot) -> Array:
-        mask, pair = chosen(lot), (a(lot), b(lot))
-        np.copyto(pair[spare], pair[1 - spare], where=mask if spare else ~mask)
-        return pair[spare]
 
-    return call.result(kind, in_place)
+def _select(chosen: Array, first: Array, second: Array, *, spare: bool, full: bool) -> Array:
+    """Return `first` where `chosen`, else `second`, as second ^ ((first ^ second) & chosen).
+
+    Nothing branches on random bits, which is several times faster. `spare`: `first` may be overwritten. `full`: the
+    two together have the shape of the result.
+    """
+    mixed = np.bitwise_xor(first, second, out=first if spare else None)
+    into = mixed if full and isinstance(mixed, np.ndarray) else None
+    mixed = np.multiply(mixed, chosen, out=into)
+    return np.bitwise_xor(mixed, second, out=mixed)
 
 
 def _where_bits(call: Call) -> Column:
-    """Compile a choice between bits without branches, which is several times faster."""
+    """Compile a choice between bits."""
     chosen = _flags(call.columns[0], call.size)
     a, b = (aligned(each, call.size).get for each in call.columns[1:])
     same = all(each.size == call.size for each in call.columns)

@@ -344,7 +344,8 @@ class Mechanism:
 
         client = self._client
         answers = self.domain.check(values)  # type: ignore[union-attr]
-        return client(client.read(answers), open_stream(rng), secrets)
+        stream = open_stream(rng) if client.draws or rng is not None else None
+        return client(client.read(answers), stream, secrets)
 
     @functools.cached_property
     def _client(self) -> VectorisedClient:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..sampling.memoisation import secrets_for_each
-from ..sampling.rng import open_stream
 from . import _vectorised_draws, _vectorised_hashes, _vectorised_operators
 from ._columns import BIT, LONG, Column, Lot, bounded, cast, checked, constant, filled, kind_of, type_for, within
 from ._vectorised_operators import Call, rank_in_rows
@@ -82,17 +81,27 @@ class VectorisedClient:
         given = self.program.input
         if given["kind"] != "number":
             return np.asarray(answers)
-        numbers, lower = np.asarray(answers, np.float64), float(given["lower"])
-        points = (numbers - lower) * float(given["times"]) if "times" in given else None
-        points = np.floor((numbers - lower) / float(given["step"])) if points is None else np.rint(points)
-        return np.clip(points, 0, int(given["last"])).astype(np.int64)
+        points = np.asarray(answers, np.float64) - float(given["lower"])
+        if "times" in given:
+            points *= float(given["times"])
+            np.rint(points, out=points)
+        else:
+            points /= float(given["step"])
+            np.floor(points, out=points)
+        np.clip(points, 0, int(given["last"]), out=points)
+        return points.astype(np.int64)
 
-    def __call__(self, values: Any, stream: Stream, secrets: Any = None) -> NDArray[Any]:
+    @functools.cached_property
+    def draws(self) -> bool:
+        """True if a step draws from the stream."""
+        return any(OPERATORS[step[0]].kind == "draw" for _, step in self.program.steps if isinstance(step, list))
+
+    def __call__(self, values: Any, stream: Stream | None, secrets: Any = None) -> NDArray[Any]:
         """Return the reports of users.
 
         Parameters:
             values: whole numbers as `read` returns them, shape (n,).
-            stream: the source of random bytes.
+            stream: the source of random bytes; may be None if nothing is drawn from it.
             secrets: for a program with a memo, bytes, or one secret for each value; see `memo_words`.
 
         Returns:
@@ -104,10 +113,7 @@ class VectorisedClient:
         """
         values = np.asarray(values)
         count = len(values)
-        if count and values.dtype.kind not in "iubO":
-            raise ValueError(f"values must be whole numbers: got {values.dtype}")
-        if count and not 0 <= (values[0] if count == 1 else values.min()) <= values.max() <= self.last:
-            raise ValueError(f"values must be from 0 to {self.last}: got {values.min()} to {values.max()}")
+        self._check(values)
         own = secrets_for_each(secrets, count) if self.program.memo else None
         if not self._report:
             return self._one_by_one(values, stream, own)
@@ -125,6 +131,16 @@ class VectorisedClient:
                 at += size
         return reports
 
+    def _check(self, values: NDArray[Any]) -> None:
+        """Raise ValueError unless these are whole numbers of the input, on which all ranges rely."""
+        if not values.size:
+            return
+        if values.dtype.kind not in "iubO":
+            raise ValueError(f"values must be whole numbers: got {values.dtype}")
+        least, most = (values.min(), values.max()) if values.size > 1 else (values.item(), values.item())
+        if not 0 <= least <= most <= self.last:
+            raise ValueError(f"values must be from 0 to {self.last}: got {least} to {most}")
+
     def memos(self, values: Any, secrets: Any) -> NDArray[Any]:
         """Return the part of each answer that its memoised draws depend on, the memo of the program, shape (n,).
 
@@ -136,7 +152,7 @@ class VectorisedClient:
             ValueError: the memo depends on a draw from the stream, or a step is not defined for its numbers.
             InvalidParameter: `secrets` are not secrets.
         """
-        return self._memo_client(values, open_stream(0), secrets).astype(np.int64)
+        return self._memo_client(values, None, secrets).astype(np.int64)
 
     @functools.cached_property
     def _memo_client(self) -> VectorisedClient:
@@ -145,17 +161,18 @@ class VectorisedClient:
         for name, step in reversed(program.steps):
             needed |= {*names_in(step)} if name in needed else set()
         steps = tuple((name, step) for name, step in program.steps if name in needed)
-        kinds = {OPERATORS[step[0]].kind for _, step in steps if isinstance(step, list)}
-        if "draw" in kinds:
-            raise ValueError("the memo must not depend on a draw from the stream")
+        keeps = any(OPERATORS[step[0]].kind == "memo" for _, step in steps if isinstance(step, list))
         report = record([["uint", program.memo, 8, 1]], "<u8", [])
-        kept = Program(program.input, steps, report, program.tables, program.memo if "memo" in kinds else "")
-        return VectorisedClient(kept, context=self.context, lot=self.lot)
+        kept = Program(program.input, steps, report, program.tables, program.memo if keeps else "")
+        client = VectorisedClient(kept, context=self.context, lot=self.lot)
+        if client.draws:
+            raise ValueError("the memo must not depend on a draw from the stream")
+        return client
 
-    def _one_by_one(self, values: NDArray[Any], stream: Stream, secrets: list[bytes] | None) -> NDArray[Any]:
+    def _one_by_one(self, values: NDArray[Any], stream: Stream | None, secrets: list[bytes] | None) -> NDArray[Any]:
         own = [None] * len(values) if secrets is None else secrets
         reports = [
-            run(self.program, int(value), StreamDraws(stream, secret, self.context))
+            run(self.program, int(value), StreamDraws(stream, secret, self.context))  # type: ignore[arg-type]
             for value, secret in zip(values.tolist(), own, strict=True)
         ]
         return self._shaped(
@@ -187,7 +204,7 @@ class _Compiler:
         self.ranges = ValueRanges(program)
         small = [span for span in (*self.ranges.of_name.values(), *self.ranges.seen) if within(span, WORD)]
         self.word = kind_of((min(low for low, _ in small), max(high for _, high in small)))
-        self.longest = max((size for size in self.ranges.sizes.values() if size), default=1)
+        self.longest = max((self.ranges.sizes[name] or 1 for name, _ in program.steps), default=1)
         span = self.ranges.of_name["value"]
         value = Column(span, None, type_for([span], self.word), lambda lot: lot.columns[0])
         self.columns: dict[str, Column] = {"value": value}
