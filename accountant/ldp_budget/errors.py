@@ -46,7 +46,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
 
@@ -229,13 +229,17 @@ class NameTaken(LdpBudgetError):  # noqa: N818
 
 
 class PluginError(LdpBudgetError):
-    """A plugin is broken. Attributes: `plugin` (its distribution or module), `why`."""
+    """A plugin is broken. Attributes: `plugin` (its distribution or module), `why`, `evidence`.
+
+    `evidence`: of a client that loses too much, `pair` (two answers), `report` and `loss`; else empty.
+    """
 
     code = "plugin-error"
 
-    def __init__(self, plugin: str, why: str, *, hint: str = "") -> None:
+    def __init__(self, plugin: str, why: str, *, hint: str = "", evidence: Mapping[str, Any] | None = None) -> None:
         self.plugin = plugin
         self.why = why
+        self.evidence = dict(evidence or {})
         super().__init__(f"plugin {plugin}: {why}", hint=hint)
 
 

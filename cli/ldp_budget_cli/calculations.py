@@ -17,12 +17,13 @@ from ldp_budget.registry.certification import mechanism_rows
 from .check import write_certificate
 from .errors import did_you_mean
 from .limit_text import number
-from .mechanism_cards import card_lines
+from .mechanism_cards import card, card_lines
 from .mechanism_subcommands import as_typed, mechanism_command, parse_reports
 from .notes import print_note
 from .number_types import WHOLE, parse_margin
 from .output import (
     JSON,
+    LINES,
     central_loss,
     counted,
     decimal_option,
@@ -443,9 +444,9 @@ def _percent(share: float) -> str:
 @click.argument("name", required=False)
 @rows_options
 def mechanisms(name: str | None, form: str | None) -> None:
-    """List the mechanisms, or describe the mechanism NAME: its parameters, error and source.
+    """List the mechanisms, or describe the mechanism NAME: its parameters, client, law, proof, vectors and source.
 
-    A plugin that failed to load is listed with the reason.
+    A plugin that failed to load is listed with the reason. Client, law and vectors are those of the example's parameters.
 
     \b
     Example:
@@ -460,6 +461,8 @@ def mechanisms(name: str | None, form: str | None) -> None:
             for line in card_lines(cls, rows[0]):
                 click.echo(line)
             return
+        if form in (JSON, LINES):
+            rows = [card(cls, rows[0])]
     if form is not None:
         print_rows(rows, form)
         return

@@ -48,7 +48,7 @@ _SHOWN = ("epsilon", "delta", "lower", "upper")
 
 def example_options(mechanism: type[Mechanism], offered: Iterable[str]) -> str:
     """Return the options of an example as typed, of the fields that a command offers."""
-    chosen = _EXAMPLES.get(mechanism.name) or _first(mechanism.examples) or _usual(mechanism)
+    chosen = example_values(mechanism)
     names = set(offered)
     words = []
     for name, value in chosen.items():
@@ -56,6 +56,11 @@ def example_options(mechanism: type[Mechanism], offered: Iterable[str]) -> str:
             spelling = f"--{name.replace('_', '-')}"
             words.append(spelling if isinstance(mechanism.fields[name], Flag) else f"{spelling} {value}")
     return " ".join(words)
+
+
+def example_values(mechanism: type[Mechanism]) -> Mapping[str, Any]:
+    """Return the values of the example's options, by field."""
+    return _EXAMPLES.get(mechanism.name) or _first(mechanism.examples) or _usual(mechanism)
 
 
 def _first(examples: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:

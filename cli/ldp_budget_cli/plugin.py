@@ -18,7 +18,7 @@ from ldp_budget._numbers import whole_in
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import float_up
-from ldp_budget.guarantees.guarantees import NO
+from ldp_budget.guarantees.guarantees import AUDITED, NO
 
 from .app import open_ledger
 from .mechanism_subcommands import mechanism_command
@@ -99,8 +99,10 @@ def check(module: str, samples: int, as_json: bool) -> None:
     """Certify every mechanism that MODULE registers: a module, a distribution, or its entry point.
 
     Runs the contract, proves each guarantee as far as its channel is described, and audits each client, also with
-    randomly chosen settings. The result is stored and shown by `mechanisms`: at most "audited", because no number of
-    samples proves a client. Exit code 1 if anything failed, or if a mechanism ends with "no".
+    randomly chosen settings. The result is stored and shown by `mechanisms`: "exact" for a mechanism that is its fields and
+    its `client`, and at most "audited" for a client in Python, because no number of samples proves it. Exit code 1 if
+    anything failed, or if a mechanism ends with "no". A guarantee that is too good is shown by two answers, a report and
+    its loss.
 
     The column `proved` is "holds" if the guarantee is proved for whole reports. It is "as described" if only the part of
     a report that `compare` describes is proved; samples test that the rest says nothing more.
@@ -129,7 +131,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
             told=lambda line: print_note(f"checking {line}"),
         )
     failures = [line for mechanism in certificate["mechanisms"] for line in _failures(mechanism)]
-    for line in (*failures, *_reasons(certificate), *_skipped(certificate)):
+    for line in (*failures, *_counterexamples(certificate), *_reasons(certificate), *_skipped(certificate)):
         print_note(line)
     _keep(certificate, found)
     if as_json:
@@ -145,7 +147,20 @@ def _verdict(checked: str, own: bool) -> str:
     """Return the result of all checks, as a line."""
     if checked == NO:
         return "not passed: see the lines that begin with failed, not audited or skipped"
-    return f"passed: {checked}" + ("" if own else ", the highest level for a plugin")
+    highest = ", the highest level for a client in Python" if checked == AUDITED and not own else ""
+    return f"passed: {checked}{highest}"
+
+
+def _counterexamples(certificate: dict[str, Any]) -> list[str]:
+    """Return the two answers, the report and the loss that show that a guarantee is too good."""
+    lines = []
+    for mechanism in certificate["mechanisms"]:
+        found = mechanism["evidence"]
+        if found["verdict"] == "violated" and found["pair"] is not None:
+            loss = "unbounded" if found["loss"] is None else f"{found['loss']:.9g}"
+            pair = f"{found['pair'][0]} and {found['pair'][1]}"
+            lines.append(f"violated: {mechanism['mechanism']}: answers {pair}, report {found['report']}: loss {loss}")
+    return lines
 
 
 def _failures(mechanism: dict[str, Any]) -> list[str]:

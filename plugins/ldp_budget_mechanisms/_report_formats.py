@@ -11,22 +11,19 @@ is their bits alone, packed: bucket j in byte j // 8 at bit j % 8.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, ShareCountLaw, SupportLaw
+from ldp_budget.sdk.estimates import SupportLaw
 from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from fractions import Fraction
 
     from numpy.typing import NDArray
-
-    from ldp_budget.sdk.share_laws import Cumulants
 
     Floats = NDArray[np.float64]
     Cells = NDArray[np.int64]
@@ -50,73 +47,6 @@ def count_both(reports: Any) -> tuple[int, NDArray[np.int64]]:
 
 
 # -- matrix substitution ---------------------------------------------------------------------------------------------
-
-
-class MatrixEstimator:
-    """The least-squares estimator for a channel, which gives the probability of each report for each answer."""
-
-    def __init__(self, channel: Sequence[Sequence[Fraction]]) -> None:
-        self.matrix: Floats = np.array([[float(entry) for entry in column] for column in channel]).T
-        """Shape (reports, answers)."""
-
-    @property
-    def condition_number(self) -> float:
-        return float(np.linalg.cond(self.matrix))
-
-    @functools.cached_property
-    def inverse(self) -> Floats:
-        """W with W·matrix = 1, shape (answers, reports)."""
-        reports, answers = self.matrix.shape
-        if reports > answers:
-            return np.linalg.pinv(self.matrix).astype(np.float64)
-        return np.linalg.solve(self.matrix, np.eye(answers)).astype(np.float64)
-
-    @functools.cached_property
-    def spread(self) -> Floats:
-        """Entry (v, k): the variance that one user with answer k adds to the estimated count of v."""
-        spread: Floats = self.inverse**2 @ self.matrix
-        # Around the mean, 1 of one's own answer: for an almost noiseless channel a mean square less 1 is all rounding.
-        own = ((self.inverse - 1) ** 2 * self.matrix.T).sum(axis=1)
-        np.fill_diagonal(spread, own)
-        return spread
-
-    def cumulants(self, shares: Floats | None = None) -> Cumulants:
-        """Return those of the contributions of holders, and of the others, whose answers have these shares.
-
-        Without shares, all others have the answer with the largest variance.
-        """
-        from ldp_budget.sdk.share_laws import Cumulants
-
-        places = np.arange(len(self.spread))
-        held = ((self.inverse - 1) ** 3 * self.matrix.T).sum(axis=1)
-        if shares is None:
-            weights = np.eye(len(places))[np.where(np.eye(len(places), dtype=bool), -1.0, self.spread).argmax(axis=1)]
-        else:
-            weights = np.where(np.eye(len(places), dtype=bool), 0.0, np.maximum(shares, 1e-9))
-            weights = weights / weights.sum(axis=1, keepdims=True)
-        cubed = self.inverse**3 @ self.matrix
-        other, other_third = ((each * weights).sum(axis=1) for each in (self.spread, cubed))
-        return Cumulants(other, other_third, np.diagonal(self.spread), held)
-
-    def worst_at_zero(self) -> float:
-        """The largest variance per user of the count of an answer without users, over all answers of the others."""
-        return float(self.spread[~np.eye(len(self.spread), dtype=bool)].max())
-
-    def estimate(self, total: CountAggregate) -> CountEstimate:
-        counts = self.inverse @ total.support
-        # The variance is linear in the users' answers; the unbiased counts replace them.
-        shares = counts * (total.reports / counts.sum())
-        variance = np.maximum(self.spread @ shares, total.reports * self.spread.min(axis=1))
-        margins = self.inverse.min(axis=1), self.inverse.max(axis=1)
-        return CountEstimate(
-            total.reports,
-            counts,
-            np.sqrt(variance),
-            law=ShareCountLaw(self.cumulants(np.clip(counts / total.reports, 0, 1))),
-            support=total.support,
-            fake_margins=margins,
-            channel=self.matrix,
-        )
 
 
 def count_rows(reports: Any, kinds: int) -> tuple[int, NDArray[np.int64]]:

@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.sdk.channel_estimator import ChannelEstimator
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate
     from ldp_budget.sdk.share_laws import Cumulants
-
-    from ._report_formats import MatrixEstimator
 
 _SLACK = Fraction(1, 10**9)
 _MOST_WEIGHT = 2**63
@@ -109,10 +108,10 @@ class MatrixSubstitution(FrequencyMechanism):
         return [[Fraction(weight, total) for weight in column] for column in weights]
 
     @functools.cached_property
-    def _estimator(self) -> MatrixEstimator:
-        from ._report_formats import MatrixEstimator
+    def _estimator(self) -> ChannelEstimator:
+        from ldp_budget.sdk.channel_estimator import ChannelEstimator
 
-        return MatrixEstimator(self._channel)
+        return ChannelEstimator(self._channel)
 
     @functools.cached_property
     def _condition_number(self) -> float:

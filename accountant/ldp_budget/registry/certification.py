@@ -13,8 +13,10 @@ Built-in mechanisms need no record. Every release passes the same checks, and th
 
 Each built-in mechanism has a client program. The client draws exactly what the program draws, to the last byte
 (`tests/unit/sdk/test_client_programs.py`). The program's distribution is that of the proof
-(`tests/unit/verification/test_program_laws.py`). None of this is known of a plugin's client in Python, so a plugin is
-"audited" at most, with any program.
+(`tests/unit/verification/test_program_laws.py`). A plugin in the short notation has no other client than its program,
+and its guarantee follows from the law of that program. So it is "exact" once `plugin check` passed, for all parameters
+of which a law is found; there is no guarantee for others. None of this is known of a plugin's client in Python, so that
+is "audited" at most, with any program.
 
 The records are a JSON file: `certificates.json` next to the default ledger, or the path in LDP_BUDGET_CERTIFICATES.
 The file is a note for this machine's user, not a proof for others: a process that can write it can also change what
@@ -102,13 +104,25 @@ _MOST_ROUNDED = 64
 
 
 def in_proved_range(mechanism: Mechanism) -> bool:
-    """True if the parameters of a built-in mechanism are in the range where `verify` proves its guarantee."""
+    """True if the parameters are in the range in which the guarantee is proved, see the module."""
+    if is_derived(type(mechanism)):
+        return True
     ranges = PROVED_RANGES.get(mechanism.name)
     if ranges is None:
         return False
     given = {name: getattr(mechanism, name, None) for name in ranges}
     listed = all(_is_within(value, ranges[name]) for name, value in given.items())
     return listed and all(term.holds(mechanism) for term in _OTHER_TERMS.get(mechanism.name, ()))
+
+
+def is_derived(mechanism: type[Mechanism]) -> bool:
+    """True if the guarantee of a mechanism is the law of its client, and nothing is declared."""
+    return getattr(mechanism, "derived", False) and "guarantee" not in set().union(
+        *(vars(cls) for cls in mechanism.__mro__ if not cls.__module__.startswith("ldp_budget.sdk."))
+    )
+
+
+DERIVED_RANGE = "all parameters whose law is found; no others have a guarantee"
 
 
 def proved_range(name: str) -> str:
@@ -446,7 +460,7 @@ def _row(
         "plugin_version": plugin.version,
         "status": f"failed: {plugin.failed}" if plugin.failed else "ok",
         "checked": checked,
-        "proved": proved_range(name) if checked == EXACT and plugin.own else "",
+        "proved": (proved_range(name) if plugin.own else DERIVED_RANGE) if checked == EXACT else "",
         "summary": summary,
         "source": source,
     }

@@ -35,6 +35,7 @@ RESERVED_NAME = "questionnaire"
 """The mechanism of surveys, which is made from other mechanisms and is in no plugin."""
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_SDK = "ldp_budget.sdk."
 
 
 @dataclass(frozen=True)
@@ -270,21 +271,32 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
     if bad:
         raise PluginError(label, f"the name of {label} must be lower-case words joined by hyphens: got {bad[0]!r}")
     if candidate.guarantee is Mechanism.guarantee:
-        raise PluginError(label, f"{label} defines no guarantee", hint="Define a property `guarantee`.")
+        hint = (
+            "Derive from FrequencyMechanism and define client(self, value, draw), or define a property `guarantee`."
+        )
+        raise PluginError(label, f"{label} defines no guarantee", hint=hint)
+    bases = [Mechanism, *(cls for cls in candidate.__mro__ if candidate.derived and cls.__module__.startswith(_SDK))]
     # A field that is text on the class, as `source` is, hides nothing from callers that read the class attribute.
-    hidden = sorted(name for name in set(dir(Mechanism)) & set(candidate.fields) if not _still_text(candidate, name))
+    hidden = sorted(
+        name for name in set().union(*map(dir, bases)) & set(candidate.fields) if not _still_text(candidate, name)
+    )
     if hidden:
         raise PluginError(
             label,
             f"{label} has a field {hidden[0]!r}, which hides an attribute of every mechanism",
             hint="Rename the field.",
         )
+    if callable(getattr(candidate, "client", None)):
+        twice = [name for name in ("randomize", "client_program") if name in vars(candidate)]
+        if twice:
+            hint = f"Remove {twice[0]}: the client has one definition."
+            raise PluginError(label, f"{label} defines both client and {twice[0]}", hint=hint)
     if wrong := guarantee_error(candidate):
         raise PluginError(label, wrong)
 
 
 def _still_text(candidate: type[Mechanism], name: str) -> bool:
-    return isinstance(getattr(Mechanism, name), str) and isinstance(getattr(candidate, name), str)
+    return isinstance(getattr(Mechanism, name, None), str) and isinstance(getattr(candidate, name), str)
 
 
 def _clashes(plugins: list[Plugin]) -> dict[str, str]:

@@ -42,7 +42,10 @@ def choice_bits(size: int, chosen: int, *, ordered: bool = False) -> int:
 
 
 class FrequencyMechanism(Mechanism):
-    """A mechanism over the answers 0..answers-1. Subclasses define `support_probabilities` and `support`.
+    """A mechanism over the answers 0..answers-1.
+
+    A subclass defines `client(self, value, draw)`, and all else follows from it, see `client_mechanism`. Or it defines
+    `guarantee`, `randomize`, `support_probabilities` and `support` itself.
 
     Parameters:
         declared: the fields, by name.
@@ -53,6 +56,16 @@ class FrequencyMechanism(Mechanism):
 
     public_seed: ClassVar[str] = ""
     """The field that seeds public randomness, where the estimate is unbiased only over that randomness."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not callable(vars(cls).get("client")):
+            return
+        from .client_mechanism import ClientMechanism
+
+        if not issubclass(cls, ClientMechanism):
+            others = tuple(base for base in cls.__bases__ if base is not FrequencyMechanism)
+            cls.__bases__ = (*others, ClientMechanism, FrequencyMechanism)
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
@@ -80,6 +93,17 @@ class FrequencyMechanism(Mechanism):
     def domain(self) -> Categories:
         """The answers 0..d-1."""
         return Categories(self.answers)
+
+    def held(self, values: Any) -> NDArray[np.bool_]:
+        """Return which of the counted answers each value holds, shape (n, d): its own one.
+
+        Parameters:
+            values: one for each user, as `randomize` takes them.
+        """
+        import numpy as np
+
+        own: NDArray[np.bool_] = np.asarray(values)[:, np.newaxis] == np.arange(self.answers)
+        return own
 
     @property
     def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:

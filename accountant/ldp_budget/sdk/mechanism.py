@@ -114,6 +114,8 @@ class Mechanism:
     """
     finds_answers: ClassVar[bool] = False
     """True if `estimate` finds the answers itself: it takes `top`, the most answers, and its estimate names them."""
+    derived: ClassVar[bool] = False
+    """True if the guarantee and the server follow from the client; see `client_mechanism`."""
     hides_repeats: ClassVar[bool] = False
     """True if one report does not show if it repeats a memoised draw, so that a label would reveal it.
 

@@ -207,8 +207,12 @@ ldp_budget.sampling.memoisation
 ldp_budget.sampling.rng
 ldp_budget.sdk
 ldp_budget.sdk.accepted_values
+ldp_budget.sdk.channel_estimator
 ldp_budget.sdk.channels
+ldp_budget.sdk.client_mechanism
+ldp_budget.sdk.client_notation
 ldp_budget.sdk.client_program
+ldp_budget.sdk.coin_calibration
 ldp_budget.sdk.confidence_intervals
 ldp_budget.sdk.consistency
 ldp_budget.sdk.domain
@@ -235,7 +239,9 @@ ldp_budget.sdk.mechanism
 ldp_budget.sdk.numeric_mechanism
 ldp_budget.sdk.operator_forms
 ldp_budget.sdk.parameters
+ldp_budget.sdk.program_text
 ldp_budget.sdk.questionnaire_estimates
+ldp_budget.sdk.report_relations
 ldp_budget.sdk.share_laws
 ldp_budget.sdk.subsampled_estimates
 ldp_budget.sdk.value_ranges

@@ -25,12 +25,15 @@ import numpy as np
 
 from ldp_budget.errors import LdpBudgetError, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised, Unbounded
+from ldp_budget.guarantees.fixed_point import float_up
 from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
 from ldp_budget.registry.certification import source_digest
 from ldp_budget.registry.plugins import GROUP, Plugin, load_plugin, registry
+from ldp_budget.sdk.client_mechanism import ClientMechanism
+from ldp_budget.sdk.law import law_of
 
 from .. import Broken, NotChecked
-from ..exact import HOLDS, UNPROVEN, verify
+from ..exact import HOLDS, UNPROVEN, VIOLATED, verify
 from . import client_checks, estimator_checks, parameter_checks, report_checks
 from .parameter_checks import audited_both_ways, check_audit, claim, variations
 from .report_checks import REPORTS, describes_whole_reports
@@ -192,16 +195,37 @@ def certify(
     only if the law of its client is proved. That requires one of our own clients, every guarantee proved, and checks
     that the client draws what the proof covers. It also has to draw, to the last byte, what its client program draws.
     The law of a program is enumerated if it can be listed; a program that does not draw what the guarantee is about
-    fails. `reasons` say why the level is not higher.
+    fails. `reasons` say why the level is not higher. A plugin whose client is in the short notation is "exact" by the same
+    proof: its client is its program, and its guarantee is the law of that program.
+
+    `verdict` is that of the proofs: "violated" if one mechanism violates its guarantee, "holds" if all are proved, else
+    "unproven". `pair`, `report` and `loss` are the two answers and the report that show the largest loss of a mechanism
+    that is violated, or of any if none is; null where no law is known, and a null loss is unbounded.
     """
+    found = [_mechanism(cls, samples, own, told) for cls in mechanisms]
     return {
         "distribution": distribution,
         "version": version,
         "ldp_budget": metadata.version("ldp-budget"),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "mechanisms": [_mechanism(cls, samples, own, told) for cls in mechanisms],
+        **_shown([each["evidence"] for each in found]),
+        "mechanisms": found,
     }
+
+
+_NO_EVIDENCE: dict[str, Any] = {"verdict": UNPROVEN, "pair": None, "report": None, "loss": None}
+
+
+def _shown(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the evidence of the worst verdict, of the largest loss."""
+    order = (VIOLATED, UNPROVEN, HOLDS)
+    worst = min((each["verdict"] for each in found), key=order.index, default=UNPROVEN)
+    known = [
+        each for each in found if each["pair"] is not None and (worst != VIOLATED or each["verdict"] == VIOLATED)
+    ]
+    largest = max(known, key=lambda each: math.inf if each["loss"] is None else each["loss"], default=_NO_EVIDENCE)
+    return {**largest, "verdict": worst}
 
 
 def _mechanism(cls: type[Mechanism], samples: int, own: bool, told: Callable[[str], None]) -> dict[str, Any]:
@@ -209,7 +233,9 @@ def _mechanism(cls: type[Mechanism], samples: int, own: bool, told: Callable[[st
     try:
         examples = examples_of(cls)
     except LdpBudgetError as error:
-        return {**found, "examples": [], "chosen": [], "problem": str(error), "reasons": [str(error)]}
+        evidence = _of_error(error)
+        problem = {"problem": str(error), "reasons": [str(error)], "evidence": evidence}
+        return {**found, "examples": [], "chosen": [], **problem}
     tried = {"examples": examples, "chosen": _drawn(cls, examples)}
     for name, settings in tried.items():
         found[name] = []
@@ -219,7 +245,9 @@ def _mechanism(cls: type[Mechanism], samples: int, own: bool, told: Callable[[st
             found[name].append(_example(cls, parameters, samples, own, name == "chosen"))
     everything = [example for name in tried for example in found[name]]
     reasons = dict.fromkeys(reason for example in everything for reason in example["reasons"])
-    return {**found, "checked": _worst([example["checked"] for example in everything]), "reasons": [*reasons]}
+    evidence = _shown([example["evidence"] for example in everything])
+    checked = _worst([example["checked"] for example in everything])
+    return {**found, "checked": checked, "reasons": [*reasons], "evidence": evidence}
 
 
 def _drawn(cls: type[Mechanism], examples: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -253,13 +281,15 @@ def _example(
         claimed = mechanism.guarantee.epsilon
     except LdpBudgetError as error:
         failed = Result("parameters_round_trip", FAILED, f"{parameters}: {error}")
-        return {"declared": {}, "checked": NO, "reasons": [failed.why], "checks": [failed.to_json()], "audits": []}
+        failure = {"declared": {}, "checked": NO, "reasons": [failed.why], "checks": [failed.to_json()], "audits": []}
+        return {**failure, "evidence": _of_error(error)}
     checks = run_all(mechanism, leave_out=set(CHECKS) - set(_OF_CLIENTS) if chosen else _LEFT_OUT)
     if chosen:
         samples = min(samples, max(_LEAST_SAMPLES, samples // 4))
     audits = [_audit(mechanism, samples, reports) for reports in _lengths(mechanism, samples)]
     exact, whole = _exact(mechanism), describes_whole_reports(mechanism)
-    held_by = "" if own else _OWN_BESIDE_PROVED if exact.get("program") == HOLDS else _OWN_PROGRAM
+    one = own or isinstance(mechanism, ClientMechanism)
+    held_by = "" if one else _OWN_BESIDE_PROVED if exact.get("program") == HOLDS else _OWN_PROGRAM
     checked, reasons = _checked(mechanism, {each.check: each for each in checks}, audits, held_by)
     if checked == AUDITED:
         reasons += _left_open(exact, whole)
@@ -270,6 +300,7 @@ def _example(
         "claimed": claimed if math.isfinite(claimed) else None,
         "whole": whole,
         "exact": exact,
+        "evidence": _evidence(mechanism, exact["verdict"]),
         "checks": [each.to_json() for each in checks],
         "audits": audits,
     }
@@ -282,6 +313,29 @@ def _exact(mechanism: Mechanism) -> dict[str, Any]:
         return {"verdict": UNPROVEN, "problems": [str(error)]}
     except Exception as error:  # the description contradicts itself; a check reports the same
         return {"verdict": FAILED, "problems": [f"{type(error).__name__}: {error}"]}
+
+
+def _evidence(mechanism: Mechanism, verdict: str) -> dict[str, Any]:
+    """Return the verdict with the two answers, the report and the loss that show the largest loss, if the law is known."""
+    verdict = verdict if verdict in (HOLDS, VIOLATED) else UNPROVEN
+    if verdict != VIOLATED and not isinstance(mechanism, ClientMechanism):
+        return {**_NO_EVIDENCE, "verdict": verdict}
+    try:
+        pair, report, loss = law_of(mechanism.client_program()).worst()
+    except NotSupported:
+        return {**_NO_EVIDENCE, "verdict": verdict}
+    return {
+        "verdict": verdict,
+        "pair": list(pair),
+        "report": report,
+        "loss": None if loss is None else float_up(loss),
+    }
+
+
+def _of_error(error: LdpBudgetError) -> dict[str, Any]:
+    """Return the evidence that an error holds: of a client that loses more than it is calibrated to."""
+    seen = getattr(error, "evidence", None)
+    return {"verdict": VIOLATED, **seen} if seen else dict(_NO_EVIDENCE)
 
 
 def _left_open(exact: dict[str, Any], whole: bool) -> list[str]:
@@ -324,7 +378,8 @@ def _checked(
     if failed:
         return NO, failed
     promises = not isinstance(mechanism.guarantee, Unbounded)
-    seen = ("client_matches_channel",) if promises else ()
+    # The reports of a derived client are those of its law; samples of its channel add nothing to the proof.
+    seen = ("client_matches_channel",) if promises and not isinstance(mechanism, ClientMechanism) else ()
     needed = [checks[name] for name in ("guarantee_is_exact", *seen, "program_draws_what_the_client_draws")]
     open_ = [f"{each.check}: {each.why}" for each in needed if each.verdict != PASSED]
     if not held_by and not open_:

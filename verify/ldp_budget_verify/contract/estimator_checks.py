@@ -18,6 +18,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.report_file import ReportWriter, read_reports
 from ldp_budget.sdk.estimates import CountEstimate, MeanEstimate
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 
 from .. import SMALLER, Broken, NotChecked, expect, undefined
 from ..exact import HOLDS, VIOLATED
@@ -85,7 +86,10 @@ def _mixed(inputs: list[Any], users: int = _SIMULATION_USERS) -> Any:
     return np.array(inputs)[places]
 
 
-def _counted(values: Any, answers: int) -> Floats:
+def _counted(mechanism: Any, values: Any, answers: int) -> Floats:
+    if isinstance(mechanism, FrequencyMechanism) and mechanism.answers == answers:
+        held: Floats = mechanism.held(values).sum(axis=0).astype(np.float64)
+        return held
     return np.bincount(values, minlength=answers).astype(np.float64)
 
 
@@ -95,7 +99,7 @@ def _count_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
     counts = np.array([mechanism.estimate(group).counts[:_MOST_ANSWERS] for group in _groups(reports)])
     total = mechanism.estimate(reports)
     stated = total.std_errors[:_MOST_ANSWERS] ** 2 / _GROUPS
-    truth = _counted(values, len(total.counts))[:_MOST_ANSWERS]
+    truth = _counted(mechanism, values, len(total.counts))[:_MOST_ANSWERS]
     return _problem(mechanism, counts, truth, stated, "count")
 
 
@@ -108,7 +112,7 @@ def _seeded_problem(mechanism: Any, inputs: list[Any], seed: int) -> str:
         estimate = seeded.estimate(draw(seeded, values, seed + group))
         counts.append(estimate.counts[:_MOST_ANSWERS])
         stated.append(estimate.std_errors[:_MOST_ANSWERS] ** 2)
-    truth = _counted(values, len(estimate.counts))[:_MOST_ANSWERS]
+    truth = _counted(mechanism, values, len(estimate.counts))[:_MOST_ANSWERS]
     return _problem(mechanism, np.array(counts), truth, np.mean(stated, axis=0), "count")
 
 

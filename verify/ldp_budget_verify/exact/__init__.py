@@ -27,6 +27,7 @@ from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
 from .. import TWO_INPUTS, undefined
 from .densities import DensityPair, check_density, largest_loss
+from .derived_law import check_derived
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
 from .memoisation_checks import hashes_the_answer
@@ -100,6 +101,8 @@ def verify(mechanism: Mechanism) -> Verification:
     """
     check_instance("mechanism", mechanism, Mechanism, "a mechanism with its parameters")
     guarantee = mechanism.guarantee
+    if mechanism.derived and not isinstance(guarantee, Memoised):
+        return _derived(mechanism)
     try:
         pairs = list(combinations(_inputs(mechanism), 2))
     except NotSupported as error:
@@ -143,6 +146,26 @@ def verify(mechanism: Mechanism) -> Verification:
         program.verdict,
         program.why if program.verdict == UNPROVEN else "",
         looked_at,
+    )
+
+
+def _derived(mechanism: Mechanism) -> Verification:
+    """Return the verification of a mechanism whose law is derived from its client."""
+    finding, law, comparisons = check_derived(mechanism)
+    lower, upper = _loss(mechanism.guarantee, comparisons) or (None, None)
+    estimator = check_estimator(mechanism, getattr(law, "laws", ()))
+    size = mechanism.domain.size if isinstance(mechanism.domain, Categories) else 0
+    return Verification(
+        finding.verdict,
+        "" if law is None else law.rule,
+        lower,
+        upper,
+        len(comparisons),
+        estimator.verdict,
+        tuple(dict.fromkeys(found.why for found in (finding, estimator) if found.why)),
+        finding.verdict,
+        finding.why if finding.verdict == UNPROVEN else "",
+        f"all pairs of its {size:,} answers" + ("" if law is None else f", by the rule of {law.rule}"),
     )
 
 

@@ -12,9 +12,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget._files import canonical_json
+from ldp_budget.errors import NotSupported
+from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.client_program import OPERATORS, Program
-from ldp_budget.sdk.law import Unknown
+from ldp_budget.sdk.law import Unknown, law_of
 from ldp_budget.sdk.law.rules import law_by_structure
 
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, worst
@@ -53,6 +55,29 @@ def answers_are_alike(program: Program) -> bool:
     function = hashed[0][2]
     name = function[1] if isinstance(function, list) else function
     return len(hashed) == 1 and (name in law.shown or isinstance(name, int))
+
+
+def check_derived(mechanism: Mechanism) -> tuple[Finding, Law | None, list[Comparison]]:
+    """Check a mechanism that is its fields and its client, so that it declares no channel.
+
+    Return the finding, the law and the comparisons of all pairs that stand for every two answers. The guarantee, derived
+    or declared by the class, is checked against all of them.
+    """
+    guarantee = mechanism.guarantee
+    try:
+        law = law_of(mechanism.client_program())
+    except NotSupported as error:
+        return Finding(UNPROVEN, str(error)), None, []
+    compared = [Comparison.rows(*zip(*pair, strict=True)) for pair in law.pairs()]
+    both = list(dict.fromkeys(each for found in compared for each in (found, found.swapped())))
+    if isinstance(guarantee, Unbounded):
+        return Finding(HOLDS), law, both
+    if isinstance(guarantee, Memoised):
+        return Finding(UNPROVEN, "the curve of memoized draws is declared, and not derived"), law, both
+    found = worst(check(guarantee, each) for each in both)
+    if found.verdict == HOLDS and not law.every_pair:
+        found = Finding(UNPROVEN, f"the law by {law.rule} covers only the answers that were compared")
+    return found, law, both
 
 
 def law_within(guarantee: Guarantee, law: Law) -> Finding:

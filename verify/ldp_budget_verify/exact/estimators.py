@@ -50,7 +50,7 @@ def check_estimator(mechanism: Mechanism, laws: Sequence[Mapping[bytes, Fraction
 def _check_roles(mechanism: FrequencyMechanism) -> Finding:
     """Check the counts of a few answers, with their standard errors."""
     try:
-        if mechanism.domain.size > _MOST_ANSWERS or mechanism.public_seed:
+        if mechanism.domain.size > _MOST_ANSWERS or mechanism.public_seed or _counts_parts(mechanism):
             return _SILENT
         roles = _roles(mechanism)
         worths = [[_Worths(mechanism, first, other) for other in roles if other != first] for first in roles]
@@ -59,6 +59,11 @@ def _check_roles(mechanism: FrequencyMechanism) -> Finding:
         return worst([*(_check(mechanism, answer) for answer in worths), _check_utility(mechanism, worths)])
     except LdpBudgetError:
         return _SILENT  # there is no client, or the estimate needs more arguments
+
+
+def _counts_parts(mechanism: FrequencyMechanism) -> bool:
+    """True if counts are of parts of an answer, such as options, so that one user adds to several."""
+    return mechanism.answers != mechanism.domain.size
 
 
 def _roles(mechanism: FrequencyMechanism) -> list[Any]:
@@ -73,6 +78,8 @@ def _check_every_count(mechanism: FrequencyMechanism, laws: Sequence[Mapping[byt
             return _check_laws(mechanism, laws)
         if mechanism.public_seed:
             return _SILENT  # it is unbiased over the draw of the hash functions, and this is only one draw
+        if _counts_parts(mechanism):
+            return _SILENT
         if len(_roles(mechanism)) == mechanism.domain.size:
             return Finding(HOLDS)  # the roles include all answers
         return _check_samples(mechanism) if mechanism.domain.size <= _MOST_COUNTS else _SILENT
@@ -90,7 +97,7 @@ def _check_laws(mechanism: FrequencyMechanism, laws: Sequence[Mapping[bytes, Fra
         return Finding(VIOLATED, "the estimate of many reports is not the sum of what each is worth")
     chances = np.array([[float(one.get(row, 0)) for row in rows] for one in laws])
     means = chances @ counts
-    off = np.abs(means - np.eye(len(laws)))
+    off = np.abs(means - mechanism.held(range(len(laws))))
     if off.max() > _CLOSE * scale:
         if mechanism.public_seed:
             return _SILENT  # cells of two answers collide under this draw of the hash functions
