@@ -85,7 +85,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     )
     app.state.accountant, app.state.settings = accountant, settings
     app.state.keys, app.state.verifying = ApiKeys(accountant), threading.Lock()
-    app.state.callers = {}
+    app.state.callers, app.state.reading_keys = {}, None
     app.state.collections, app.state.invitations = Collections(accountant), Invitations(accountant)
     app.state.usage, app.state.approvals = UsageCache(accountant, settings.usage_seconds), Approvals(accountant)
     app.state.inboxes = Inboxes(accountant)

@@ -9,9 +9,11 @@ A respondent comes with an invitation. Respondents may send the report of the in
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
@@ -483,9 +485,20 @@ async def admitted(scope: Scope, access: Access) -> AuthContext | Respondent | N
     token = token_of(scope)
     if not token:
         raise _unauthorized(access)
+    if not state.keys.is_fresh():
+        await _read_keys(state)
     if state.keys.is_fresh() and (not access.invited or state.invitations.is_fresh()):
         return _let_in(state, access, token)
     return await run_in_threadpool(_let_in, state, access, token)
+
+
+async def _read_keys(state: State) -> None:
+    """Read the keys again in a thread, once for all requests that wait for it; an error is left to `_let_in`."""
+    reading = state.reading_keys
+    if reading is None or reading.done() or reading.get_loop() is not asyncio.get_running_loop():
+        reading = state.reading_keys = asyncio.ensure_future(run_in_threadpool(state.keys.refresh_if_stale))
+    with suppress(LdpBudgetError):
+        await asyncio.shield(reading)
 
 
 def _let_in(state: State, access: Access, token: str) -> AuthContext | Respondent:
