@@ -15,49 +15,58 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from .._later import Later
 from .._validation import check_call, check_instance, check_path, check_switch, shown
 from ..errors import InvalidParameter, LdpBudgetError
-from ..ledger import Ledger, export
+from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
 from ..ledger.checkpoints import Checkpointer, head_of, take
 from ..ledger.models import RESERVED
-from . import (
-    admin_log,
-    batch,
-    bulk_run,
-    connect,
-    engine,
-    ledger_operations,
-    policy_versions,
-    queries,
-    reservations,
-)
-from . import collections as ledger_collections
-from .admission import Outcome, receipt_in
-from .books import Books
+from . import connect
 from .charge_request import LOCAL, Principal, request_in
-from .ledger_operations import LedgerOperations
 from .policies import DEFAULT
 from .receipts import REFUSED, BudgetExceeded
-from .reservations import check_expires, reservation_row
-from .stored_reports import StoredReports
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ..ledger import export
     from ..ledger.storage import Store
     from ..ledger.verification import Integrity
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
+    from . import (
+        admin_log,
+        admission,
+        batch,
+        books,
+        bulk_run,
+        collections,
+        engine,
+        ledger_operations,
+        policy_versions,
+        queries,
+        reservations,
+        stored_reports,
+    )
     from .admin_log import Record
+    from .admission import Outcome
     from .batch import Spend, SpendResult
+    from .books import Books
     from .budget_projection import Binding, Remaining
     from .bulk_run import BulkResult
     from .charge_request import ChargeRequest
+    from .ledger_operations import LedgerOperations
     from .limits import Limit
     from .policies import Plan, Policy
     from .receipts import Balance, Receipt
+    from .stored_reports import StoredReports
+else:
+    _ROOMS = "admin_log admission batch books bulk_run collections engine ledger_operations policy_versions queries"
+    for _name in (*_ROOMS.split(), "reservations", "stored_reports"):
+        globals()[_name] = Later(__name__, __package__, _name)
+    export = Later(__name__, "ldp_budget.ledger", "export")
 
 
 class Accountant:
@@ -136,17 +145,17 @@ class Accountant:
     @property
     def ledger(self) -> LedgerOperations:
         """Operations for the operator, on the ledger's host: check the ledger, move it, rotate its key."""
-        return LedgerOperations(self._ledger, self._read_clock)
+        return ledger_operations.LedgerOperations(self._ledger, self._read_clock)
 
     @property
     def reports(self) -> StoredReports:
         """The reports that respondents sent: stored with their charges, and sealed in rounds."""
-        return StoredReports(self._ledger, self._caller)
+        return stored_reports.StoredReports(self._ledger, self._caller)
 
     @property
     def books(self) -> Books:
         """Data of a publication: the accounts' totals, and the charges of a collection with their marks."""
-        return Books(self._ledger)
+        return books.Books(self._ledger)
 
     def close(self) -> None:
         """Close the ledger. Calling `close` twice is allowed; any other call after it fails.
@@ -390,7 +399,7 @@ class Accountant:
         if strict is not False:
             return self._charge(request, strict)
         outcome = self._ledger.charge(engine.charge, [request])[0]
-        return outcome.receipt() if isinstance(outcome, Outcome) else receipt_in(outcome)
+        return outcome.receipt() if isinstance(outcome, admission.Outcome) else admission.receipt_in(outcome)
 
     def _request(self, user: str, mechanism: Mechanism | Collection | object, **arguments: Any) -> ChargeRequest:
         return request_in(self._ledger, self._caller, user, mechanism, **arguments)
@@ -441,7 +450,7 @@ class Accountant:
         strict: bool = False,
     ) -> Receipt:
         """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
-        lasts = check_expires(expires)
+        lasts = reservations.check_expires(expires)
         request = self._request(
             user,
             mechanism,
@@ -616,7 +625,7 @@ class Accountant:
             note=note,
             policy=policy,
             kind=RESERVED,
-            lasts=check_expires(expires),
+            lasts=reservations.check_expires(expires),
         )
         return self._charge(request, strict)
 
@@ -744,7 +753,7 @@ class Accountant:
             UnknownName: this ledger has no such reservation.
             InvalidParameter: the receipt is not a text.
         """
-        return reservation_row(self._ledger, receipt)
+        return reservations.reservation_row(self._ledger, receipt)
 
     def is_erased(self, user: str) -> bool:
         """True if the user was erased; such a user gets no budget.
@@ -939,7 +948,7 @@ class Accountant:
             NameTaken: a different collection has this name.
             InvalidParameter: `collection` is not a `Collection`.
         """
-        ledger_collections.add_collection(self._ledger, collection)
+        collections.add_collection(self._ledger, collection)
 
     def collection(self, name: str) -> Collection:
         """The collection with this name.
@@ -952,7 +961,7 @@ class Accountant:
             NotSupported: the mechanism of the collection is not installed here.
             InvalidParameter: the name is not a text.
         """
-        return ledger_collections.collection(self._ledger, name)
+        return collections.collection(self._ledger, name)
 
     def collections(self) -> list[dict[str, Any]]:
         """The definitions of all collections, readable even if the plugin of a mechanism is not installed.
@@ -960,7 +969,7 @@ class Accountant:
         Raises:
             LedgerError: the ledger cannot be opened, read or trusted.
         """
-        return ledger_collections.collections(self._ledger)
+        return collections.collections(self._ledger)
 
     # -- records ------------------------------------------------------------------------------------------------
 
@@ -1018,7 +1027,7 @@ class Accountant:
 
 def _answer(outcome: Outcome | Receipt | LdpBudgetError, strict: bool) -> Receipt:
     """Return the receipt of an outcome, or raise its error; raise `BudgetExceeded` for a `strict` refusal."""
-    receipt = receipt_in(outcome)
+    receipt = admission.receipt_in(outcome)
     if strict and receipt.status == REFUSED:
         raise BudgetExceeded(receipt)
     return receipt

@@ -20,7 +20,7 @@ from ..ledger.models import RECORDED
 from ..ledger.snapshot import secret_of
 from ..ledger.verification import Integrity, accepted_in, check_integrity, with_notes
 from ..ledger.window_backfill import recount_after_clock_repair
-from . import connect
+from . import ledger_move
 from .admin_log import record_faults, record_local, records
 from .admin_records import ACKNOWLEDGED, MOST_REASON
 from .decision_replay import DecisionReplay
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..ledger.storage import Store
     from .admin_log import Record
     from .collection_use import CollectionUse
-    from .connect import Moved
+    from .ledger_move import Moved
     from .usage_stats import Overview
 
 
@@ -311,7 +311,7 @@ class LedgerOperations:
             ClockError: the clock is not plausible.
             NotSupported: the store is a database whose driver is not installed.
         """
-        return connect.move_to(self._ledger, self._clock, ledger, on_progress=on_progress)
+        return ledger_move.move_to(self._ledger, self._clock, ledger, on_progress=on_progress)
 
     def abort_move(self) -> None:
         """Abort an incomplete move of this ledger, and open it again. The other place can never be used.

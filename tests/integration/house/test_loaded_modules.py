@@ -104,6 +104,37 @@ for mechanism in {SPENT!r}:
     assert "sqlite3" in loaded(code, tmp_path)
 
 
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0].startswith("ldp_budget")}
+
+
+REST = [
+    *(f"accounting.{name}" for name in ("books", "bulk_run", "decision_replay", "ledger_move", "ledger_operations")),
+    *(f"accounting.{name}" for name in ("queries", "reservations", "stored_reports", "budget_projection")),
+    *(f"ledger.{name}" for name in ("checked_sums", "export", "migration_copy", "migration_cutover")),
+]
+"""Modules that a spend does not need."""
+
+
+def test_spend_loads_what_it_runs(tmp_path: Path) -> None:
+    with ldp_budget.Accountant(tmp_path / "ledger.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4,1e-6"])
+    found = ours(after_command(tmp_path, "spend", "alice", *SPENT[0]))
+    assert "ldp_budget.accounting.engine" in found
+    assert not found & {f"ldp_budget.{name}" for name in REST}
+    assert len(found) <= 130, sorted(found)
+
+
+def test_estimate_loads_no_charging_engine(tmp_path: Path) -> None:
+    after_command(tmp_path, "collection", "add", "party", "oue", "--epsilon", "1", "--categories", "a,b,c")
+    (tmp_path / "answers.csv").write_text("user,answer\n" + "".join(f"u{n},{'abc'[n % 3]}\n" for n in range(60)))
+    after_command(tmp_path, "randomize", "party", "answers.csv", "--column", "answer", "--out", "reports.bin")
+    found = ours(after_command(tmp_path, "estimate", "party", "reports.bin"))
+    assert "ldp_budget.reports.estimation" in found
+    charging = ("admission", "batch", "bulk_run", "decision_replay", "engine", "policy_versions", "reservations")
+    assert not found & {f"ldp_budget.accounting.{name}" for name in charging}
+
+
 def test_new_ledger_loads_no_migration_code(tmp_path: Path) -> None:
     modules = loaded("import ldp_budget\nldp_budget.Accountant('ledger.db').close()", tmp_path)
     assert "sqlite3" in modules

@@ -84,7 +84,7 @@ def test_copy_of_a_database_that_a_move_has_filled_never_opens(
     name = urlsplit(address).path[1:]
     with Accountant(tmp_path / "first.db", clock=clock) as accountant:
         with monkeypatch.context() as patch:
-            patch.setattr("ldp_budget.accounting.connect.open_target", lambda *given: 1 / 0)
+            patch.setattr("ldp_budget.accounting.ledger_move.open_target", lambda *given: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 accountant.ledger.move_to(address)
         server = shared_server(None)

@@ -113,6 +113,7 @@ ldp_budget.accounting.connect
 ldp_budget.accounting.decision_replay
 ldp_budget.accounting.engine
 ldp_budget.accounting.last_verification
+ldp_budget.accounting.ledger_move
 ldp_budget.accounting.ledger_operations
 ldp_budget.accounting.limits
 ldp_budget.accounting.policies

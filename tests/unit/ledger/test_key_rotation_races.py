@@ -12,7 +12,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing
-from ldp_budget.accounting import connect
+from ldp_budget.accounting import ledger_move
 from ldp_budget.ledger.keyfile import Key
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.sqlite import connection
@@ -85,7 +85,7 @@ def test_move_during_a_rotation_is_refused(
             exchange(other)
             receipts.append(str(other.reserve("alice", coin(1)).receipt))
 
-        at_first(monkeypatch, connect, step, meanwhile)
+        at_first(monkeypatch, ledger_move, step, meanwhile)
         with pytest.raises(LedgerKeyMissing, match="rotated"):
             one.ledger.move_to(place)
         assert other.commit(receipts[0]).status == "committed"

@@ -20,7 +20,7 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
 from ldp_budget.accounting import policy_versions
-from ldp_budget.accounting.connect import Moved
+from ldp_budget.accounting.ledger_move import Moved
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMoved, ReservationConflict
 from ldp_budget.ledger import migration_copy, window_backfill, write_queue
 from ldp_budget.ledger.ledger import Ledger
@@ -125,7 +125,7 @@ def charges(ledger: Path | ToyStore, clock: Clock) -> bool:
 def interrupted_move(accountant: Accountant, there: Any, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
     """Begin a move that ends before one of its steps."""
     with monkeypatch.context() as patch:
-        patch.setattr(f"ldp_budget.accounting.connect.{before}", lambda *given: 1 / 0)
+        patch.setattr(f"ldp_budget.accounting.ledger_move.{before}", lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             accountant.ledger.move_to(there)
 

@@ -60,8 +60,10 @@ class Prepared:
         self._target = ToyStore(2, Path(f"{path}.key").read_bytes())
         moves: list[str] = []
         with Accountant(path, create=False, clock=clock) as source, monkeypatch.context() as patch:
-            patch.setattr("ldp_budget.accounting.connect.hand_over", lambda source, target, move: moves.append(move))
-            patch.setattr("ldp_budget.accounting.connect.open_target", lambda *given: None)
+            patch.setattr(
+                "ldp_budget.accounting.ledger_move.hand_over", lambda source, target, move: moves.append(move)
+            )
+            patch.setattr("ldp_budget.accounting.ledger_move.open_target", lambda *given: None)
             source.ledger.move_to(self._target)
         (self._move,) = moves
 
@@ -149,7 +151,7 @@ def test_first_attempt_decides_between_copies_that_no_engine_tells_apart(
         target = ToyStore(2, Path(f"{path}.key").read_bytes())
         with Accountant(path, create=False, clock=clock) as source:
             with monkeypatch.context() as patch:
-                patch.setattr("ldp_budget.accounting.connect.open_target", lambda *given: 1 / 0)
+                patch.setattr("ldp_budget.accounting.ledger_move.open_target", lambda *given: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
                     source.ledger.move_to(target)
             places = [target, *(copied(target, f"twin {number}", same_place=True) for number in range(2))]
@@ -174,7 +176,7 @@ def test_move_that_another_process_completes_meanwhile_opens_once(
         target = ToyStore(2, Path(f"{path}.key").read_bytes())
         with Accountant(path, create=False, clock=clock) as source:
             with monkeypatch.context() as patch:
-                patch.setattr("ldp_budget.accounting.connect.open_target", lambda *given: 1 / 0)
+                patch.setattr("ldp_budget.accounting.ledger_move.open_target", lambda *given: 1 / 0)
                 with pytest.raises(ZeroDivisionError):
                     source.ledger.move_to(target)
             twin = copied(target, "twin", same_place=True)
