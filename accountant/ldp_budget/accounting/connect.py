@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from .._validation import check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, NotSupported
 from ..ledger.keyfile import check_kind
-from .last_verification import forget_verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +73,7 @@ def restore(ledger: str, backup: str, verify: Callable[[str], None]) -> str | No
     if "://" in ledger or ledger == ":memory:":
         raise NotSupported("only a ledger in a file can be restored here. Use the server's own tools")
     from ..ledger.sqlite.restore import restore as restore_file
+    from .last_verification import forget_verification
 
     aside = restore_file(ledger, backup, verify)
     forget_verification(ledger)  # of a head that the backup may not have
