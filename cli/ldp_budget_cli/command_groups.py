@@ -40,6 +40,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Users": {
         "balance": ("balance", "Show what a user has spent and has left."),
+        "statement": ("statement", "Write one page about a user, for an access request or a court."),
         "history": ("balance", "Show every charge of a user."),
         "reservations": ("balance", "Show the open reservations."),
         "erase": ("balance", "Erase the link between a user and the account."),

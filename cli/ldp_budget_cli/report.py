@@ -27,6 +27,7 @@ from .inputs import find_collection
 from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, print_json
+from .page_files import check_page, write_page
 from .survey_estimate import check_options
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def report(
     if as_json and out is None:
         raise click.UsageError("--json needs --out: standard output has the page otherwise. Add --out FILE.")
     if out is not None:
-        _check_free(out, overwrite)
+        check_page(out, overwrite, "markdown" if markdown else "html")
     collection = find_collection(ctx, name)
     weighting = None
     if is_designed(ctx):
@@ -124,7 +125,7 @@ def report(
     if out is None:
         click.echo(page)
     else:
-        _write(out, page)
+        write_page(out, page)
         print_note(f"Page about {counted(summary.answered, 'answer')} written to {out}")
     if as_json:
         verified = None if summary.ledger is None else summary.ledger.ok
@@ -237,21 +238,3 @@ def _weighted(
         typed_design(ctx, without="by"),
     )
     return row, weighting, source.charges[False]
-
-
-def _check_free(out: str, overwrite: bool) -> None:
-    if os.path.exists(out) and not overwrite:
-        raise click.ClickException(
-            f"--out: {out} exists. Nothing was written. Name another file, or add --overwrite to replace it."
-        )
-
-
-def _write(out: str, page: str) -> None:
-    """Write the page, readable by its owner only until the owner passes it on."""
-    from ldp_budget.reports.tables import shown_place, written
-
-    try:
-        with written(out) as file:
-            file.write(page.encode())
-    except OSError as error:
-        raise click.ClickException(f"--out: cannot write {shown_place(out)}: {error.strerror}.") from None

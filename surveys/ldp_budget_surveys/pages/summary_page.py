@@ -17,7 +17,7 @@ from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Heading, Met
 from .summary_text import key_figures, sections, warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .summary_blocks import Block, Section
     from .survey_summary import Summary
@@ -32,13 +32,35 @@ def html_page(summary: Summary) -> str:
         f"<div><dt>{escape(label)}</dt><dd class=number>{escape(number)}</dd><dd>{escape(remark)}</dd></div>"
         for label, number, remark in key_figures(summary)
     )
-    return _template().substitute(
-        title=escape(subject.title),
-        asked_by=escape(subject.organisation),
-        purpose=escape(subject.purpose),
+    return html_document(
+        title=subject.title,
+        asked_by=subject.organisation,
+        purpose=subject.purpose,
         warnings="\n".join(f'<p class="note warning">{escape(said)}</p>' for said in warnings(summary)),
+        figures=f'<dl class="figures">{figures}</dl>',
+        sections=sections(summary),
+    )
+
+
+def html_document(
+    *,
+    title: str,
+    asked_by: str,
+    purpose: str,
+    sections: Iterable[Section],
+    warnings: str = "",
+    figures: str = "",
+    language: str = "en",
+) -> str:
+    """Return one HTML file that loads nothing. `warnings` and `figures` are HTML; all other texts are escaped here."""
+    return _template().substitute(
+        language=language,
+        title=escape(title),
+        asked_by=escape(asked_by),
+        purpose=escape(purpose),
+        warnings=warnings,
         figures=figures,
-        sections="\n".join(map(_html_section, range(1, 1000), sections(summary))),
+        sections="\n".join(map(_html_section, range(1, 1000), sections)),
     )
 
 

@@ -162,6 +162,7 @@ ldp_budget.ledger.sqlite
 ldp_budget.ledger.sqlite.connection
 ldp_budget.ledger.sqlite.file_guard
 ldp_budget.ledger.sqlite.fork_gate
+ldp_budget.ledger.sqlite.log_match
 ldp_budget.ledger.sqlite.restore
 ldp_budget.ledger.sqlite.schema
 ldp_budget.ledger.sqlite.statements
@@ -281,6 +282,8 @@ ldp_budget_surveys.designs.weights
 ldp_budget_surveys.margin_planning
 ldp_budget_surveys.pages
 ldp_budget_surveys.pages.ledger_facts
+ldp_budget_surveys.pages.statement
+ldp_budget_surveys.pages.statement_texts
 ldp_budget_surveys.pages.summary_blocks
 ldp_budget_surveys.pages.summary_charts
 ldp_budget_surveys.pages.summary_design

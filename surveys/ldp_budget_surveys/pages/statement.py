@@ -1,0 +1,211 @@
+"""Statement of one user: what was charged, when, for whom, what is left, and what follows from it, on one page.
+
+It answers an access request or a court. Its figures are those of the ledger, which is verified first; what the ledger
+cannot know is said on the page. An erased user's charges are no longer known, and the statement says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.errors import InvalidParameter, UserErased
+
+from .statement_texts import TEXTS, Texts
+from .summary_blocks import Code, Facts, Grid, Meter, Note, Section, certainty, loss
+from .summary_page import html_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ldp_budget import Accountant
+    from ldp_budget.accounting.receipts import Balance
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a ledger records of one user. `charges` and `limits` are rows; `erased` is True if the user was erased."""
+
+    user: str
+    ledger: str
+    at: str
+    erased: bool
+    charges: tuple[dict[str, Any], ...] = ()
+    limits: tuple[dict[str, Any], ...] = ()
+    head: str = ""
+    verified: bool = False
+    problems: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, accountant: Accountant, user: str) -> Statement:
+        """Return the statement of a user, after a verification of the ledger.
+
+        Parameters:
+            accountant: the ledger.
+            user: the user; one whom the ledger has never seen has no charges.
+
+        Raises:
+            InvalidParameter: `user` is not a text.
+        """
+        checked = accountant.verify()
+        at = accountant.now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        found: dict[str, Any] = {
+            "head": checked.head,
+            "verified": checked.ok,
+            "problems": tuple(map(str, checked.problems)),
+        }
+        try:
+            rows = accountant.history(user)
+        except UserErased:
+            return cls(user, accountant.name, at, True, **found)
+        charges = tuple(_charges(rows, _versions(accountant)))
+        policies = list(dict.fromkeys(each["policy"] for each in charges if each["policy"]))
+        limits = [row for name in policies for row in _limits(accountant.balance(user, name))]
+        return cls(user, accountant.name, at, False, charges, tuple(limits), **found)
+
+    def to_json(self) -> dict[str, Any]:
+        """The output of `statement --json`."""
+        return {
+            "user": self.user,
+            "ledger": self.ledger,
+            "at": self.at,
+            "erased": self.erased,
+            "charges": list(self.charges),
+            "limits": list(self.limits),
+            "head": self.head,
+            "verified": self.verified,
+        }
+
+
+def _versions(accountant: Accountant) -> dict[str, list[tuple[str, int]]]:
+    """Return for each policy when each of its versions was set, oldest first."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for row in reversed(accountant.ledger.overview().policies()):
+        found.setdefault(row["policy"], []).append((row["at"], row["version"]))
+    return found
+
+
+def _charges(rows: Sequence[dict[str, Any]], versions: dict[str, list[tuple[str, int]]]) -> Iterator[dict[str, Any]]:
+    given_back = {row["resolves"] for row in rows if row["kind"] == "voided"}
+    for row in rows:
+        if row["kind"] not in ("spent", "reserved"):
+            continue
+        since = [version for at, version in versions.get(row["policy"], []) if at <= row["at"]]
+        yield {
+            "time": row["at"],
+            "what": row["collection"] or row["mechanism"],
+            "mechanism": row["mechanism"],
+            "reports": row["reports"],
+            "cost": {"epsilon": row["epsilon"], "delta": row["delta"]},
+            "policy": row["policy"],
+            "policy_version": since[-1] if since else None,
+            "given_back": row["entry"] in given_back,
+        }
+
+
+def _limits(balance: Balance) -> Iterator[dict[str, Any]]:
+    for row in balance.to_json()["limits"]:
+        yield {"policy": balance.policy.name, **row}
+
+
+# -- the page --------------------------------------------------------------------------------------------------------
+
+
+def statement_page(statement: Statement, language: str = "en") -> str:
+    """Return the statement as one HTML file that loads nothing.
+
+    Parameters:
+        statement: what the ledger records.
+        language: the language of the page: en, ko or de.
+
+    Raises:
+        InvalidParameter: the page has no texts in this language.
+    """
+    if language not in TEXTS:
+        raise InvalidParameter("language", f"one of {', '.join(TEXTS)}", language)
+    texts = TEXTS[language]
+    said = texts.erased if statement.erased else texts.none if not statement.charges else ""
+    warning = "" if statement.verified else f'<p class="note warning">{escape(texts.failed)}</p>'
+    return html_document(
+        language=language,
+        title=texts.title.format(user=statement.user),
+        asked_by=texts.kind,
+        purpose=said or texts.summary.format(charges=len(_kept(statement)), ledger=statement.ledger),
+        warnings=warning,
+        sections=list(_sections(statement, texts)),
+    )
+
+
+def _kept(statement: Statement) -> list[dict[str, Any]]:
+    return [each for each in statement.charges if not each["given_back"]]
+
+
+def _sections(statement: Statement, texts: Texts) -> Iterator[Section]:
+    if statement.charges:
+        yield Section("charges", texts.charged, (_charged(statement, texts), Note(texts.charged_note)))
+        yield Section("limits", texts.limits, tuple(_meters(statement, texts)))
+        yield Section("meaning", texts.meaning, _meaning(statement, texts))
+    yield Section("proof", texts.checked, (_checked(statement, texts),))
+    yield Section("limits-of-proof", texts.unproved, tuple(Note(each) for each in texts.not_proved))
+
+
+def _charged(statement: Statement, texts: Texts) -> Grid:
+    rows = []
+    for each in statement.charges:
+        cost = _cost(each["cost"]["epsilon"], each["cost"]["delta"])
+        version = "" if each["policy_version"] is None else f", {texts.version} {each['policy_version']}"
+        rows.append(
+            (
+                _moment(each["time"]),
+                each["what"] + (f" ({texts.given_back})" if each["given_back"] else ""),
+                str(each["reports"]),
+                cost,
+                f"{each['policy']}{version}",
+            )
+        )
+    return Grid(texts.columns, tuple(rows))
+
+
+def _cost(epsilon: float | None, delta: float | None) -> str:
+    text = f"ε = {loss(epsilon)}"
+    return f"{text}, δ = {delta:.3g}" if delta else text
+
+
+def _moment(time: str) -> str:
+    """Return an ISO time in UTC to the minute."""
+    return f"{time[:10]} {time[11:16]} UTC"
+
+
+def _meters(statement: Statement, texts: Texts) -> Iterator[Meter]:
+    for row in statement.limits:
+        spent, most = row["spent"]["epsilon"], row["capacity"]["epsilon"]
+        shown = texts.of.format(spent=loss(spent), most=loss(most))
+        period = texts.periods.get(row["period"], row["period"])
+        yield Meter(f"{row['policy']}: {period}", min(1.0, spent / most) if most else 1.0, f"ε: {shown}")
+
+
+def _meaning(statement: Statement, texts: Texts) -> tuple[Note, ...]:
+    """Say what ε means for a belief, of what holds for every report: charges and totals with δ = 0."""
+    kept = _kept(statement)
+    single = max((each["cost"]["epsilon"] for each in kept if not each["cost"]["delta"]), default=None)
+    notes = [] if single is None else [Note(texts.belief.format(after=certainty(single), epsilon=loss(single)))]
+    if any(each["cost"]["delta"] for each in kept):
+        notes.append(Note(texts.with_delta))
+    else:
+        exact = [row for row in statement.limits if row["period"] == "lifetime" and row["rule"] == "basic"]
+        total = max((row["spent"]["epsilon"] for row in exact), default=None)
+        if total is not None:
+            notes.append(Note(texts.belief_total.format(after=certainty(total), epsilon=loss(total))))
+    return tuple(notes)
+
+
+def _checked(statement: Statement, texts: Texts) -> Facts:
+    return Facts(
+        (
+            (texts.ledger, statement.ledger),
+            (texts.made, _moment(statement.at)),
+            (texts.verification, texts.holds if statement.verified else texts.failed),
+            (texts.head, Code(statement.head)),
+        )
+    )
