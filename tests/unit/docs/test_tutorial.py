@@ -45,7 +45,12 @@ def test_discrete_gaussian_of_the_tutorial_has_the_divergence_that_it_states() -
 
 def hooks() -> list[str]:
     """The exact signature of each hook that the page must list."""
-    plugins = (hookspecs.register_mechanisms, hookspecs.guarantee_of, hookspecs.source_of)
+    plugins = (
+        hookspecs.register_mechanisms,
+        hookspecs.register_commands,
+        hookspecs.guarantee_of,
+        hookspecs.source_of,
+    )
     found = [f"{hook.__name__}{_signature(hook)}" for hook in plugins]
     for owner in (Mechanism, FrequencyMechanism, NumericMechanism):
         names = {**owner.__annotations__, **vars(owner)}
