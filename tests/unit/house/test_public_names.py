@@ -231,6 +231,7 @@ ldp_budget.sdk.law.hadamard_words
 ldp_budget.sdk.law.independent_draws
 ldp_budget.sdk.law.independent_places
 ldp_budget.sdk.law.intervals
+ldp_budget.sdk.law.kept_draws
 ldp_budget.sdk.law.law
 ldp_budget.sdk.law.rules
 ldp_budget.sdk.law.symbolic_answers

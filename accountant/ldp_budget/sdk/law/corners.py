@@ -32,10 +32,10 @@ from itertools import combinations, pairwise
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...sampling import ONE
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
 from .intervals import Affine, Run, Runs
+from .kept_draws import names_of, of_bit, renamed
 from .law import Law, Pairs, Unknown, Worst, loss_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..client_program import Expression, Program
+    from ..client_program import Program
 
 _MOST_LINES = 300
 _MOST_CORNERS = 2_000
@@ -60,7 +60,6 @@ class Numbers(Law):
     rule = "runs of numbers"
 
     def __init__(self, program: Program) -> None:
-        self.kept = program
         self.program = from_memo(program)
         given = self.program.input
         if given["kind"] == "word":
@@ -178,72 +177,12 @@ class Numbers(Law):
             square += chance * ((b - 1) * b * (2 * b - 1) // 6 - (a - 1) * a * (2 * a - 1) // 6)
         return mean, square
 
-    # -- reports of one kept draw ------------------------------------------------------------------------------------
-
-    def curve(self, reports: int | None) -> Fraction:
-        """Return e^ε of that many reports of one kept bit; of any number of them if None.
-
-        Given the kept bit, reports are independent and identically distributed. Two laws of the kept bit are compared:
-        those of the two ends, between which its chance is affine. The ratio of two mixtures is monotone in either
-        chance, so the ends are the worst pair.
-        """
-        kept = [(name, x) for name, x in self.program.steps if isinstance(x, list) and OPERATORS[x[0]].kind == "memo"]
-        if len(kept) != 1 or kept[0][1][0] != "kept_bits" or int(kept[0][1][4]) != 1:
-            raise Unknown("what is kept is not a single bit")
-        ((name, (_, _, _, t, _)),) = kept
-        slope, plus = _threshold(t)
-        chances = [Fraction(slope * x + plus, ONE) for x in (0, self.last)]
-        shown = [self._given(name, bit) for bit in (0, 1)]
-        if reports is None:
-            if shown[0] == shown[1]:
-                return Fraction(1)
-            sides = [[1 - one, one] for one in chances]
-        else:
-            # The number of ways to show k ones is the same for both answers.
-            sides = [
-                [
-                    sum(
-                        (w * p**k * (1 - p) ** (reports - k) for w, p in zip((1 - one, one), shown, strict=True)),
-                        Fraction(0),
-                    )
-                    for k in range(reports + 1)
-                ]
-                for one in chances
-            ]
-        ratios = [(p, q) for p, q in zip(*sides, strict=True) if p or q]
-        if any(not p or not q for p, q in ratios):
-            raise Unknown("the reports of one answer are impossible for another")
-        return max(Fraction(max(p / q, q / p)) for p, q in ratios)
-
-    def _given(self, name: str, bit: int) -> Fraction:
-        """Return the chance of a report of 1, given the kept bit; the same for every answer."""
-        steps = tuple((each, ["list", bit] if each == name else x) for each, x in self.program.steps)
-        runs = Runs(replace(self.program, steps=steps, memo=""), 0, self.last).runs
-        places = {(run.start, run.stop) for run in runs}
-        if not places <= {((0, 0), (0, 1)), ((0, 1), (0, 2))} or not all(run.constant for run in runs):
-            raise Unknown("a report that is more than one bit")
-        return Fraction(sum(run.chance(0) for run in runs if run.start.plus == 1))
+    def _curve(self, reports: int | None) -> Fraction:
+        return of_bit(self.program, self.last, reports)
 
 
 def _whole(pair: tuple[Any, Any]) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
-
-
-def _threshold(t: Expression) -> Affine:
-    """Return a threshold that is affine in the answer."""
-    if isinstance(t, int):
-        return Affine(0, t)
-    if t == "value":
-        return Affine(1, 0)
-    if isinstance(t, str) and t.isdecimal():
-        return Affine(0, int(t))
-    if isinstance(t, list) and t[0] in ("add", "mul"):
-        a, b = map(_threshold, t[1:])
-        if t[0] == "add":
-            return Affine(a.slope + b.slope, a.plus + b.plus)
-        if not a.slope or not b.slope:
-            return Affine(a.plus * b.slope + b.plus * a.slope, a.plus * b.plus)
-    raise Unknown("a threshold that is not affine in the answer")
 
 
 # -- two laws ------------------------------------------------------------------------------------------------------------
@@ -472,29 +411,14 @@ def from_memo(program: Program) -> Program:
     place = [name for name, _ in program.steps].index(program.memo) + 1
     before = {"value", *(name for name, _ in program.steps[: place - 1])}
     after = program.steps[place:]
-    if any(before & set(_names(x)) for _, x in after) or program.report["parts"][0][1] in before:
+    if any(before & set(names_of(x)) for _, x in after) or program.report["parts"][0][1] in before:
         raise Unknown("a report that depends on more of the answer than its memo")
     if drawn[1] in {x[1] for _, x in after if isinstance(x, list) and OPERATORS[x[0]].kind == "memo"}:
         raise Unknown("two draws that may be made of the same words of the secret")
-    renamed = tuple((name, _renamed(x, program.memo)) for name, x in after)
+    inner = tuple((name, renamed(x, program.memo)) for name, x in after)
     given = {"kind": "answer", "count": (last >> bits) + 1, "text": False}
-    memo = "value" if any(isinstance(x, list) and OPERATORS[x[0]].kind == "memo" for _, x in renamed) else ""
+    memo = "value" if any(isinstance(x, list) and OPERATORS[x[0]].kind == "memo" for _, x in inner) else ""
     parts = [
         [kind, "value" if name == program.memo else name, *more] for kind, name, *more in program.report["parts"]
     ]
-    return replace(program, input=given, steps=renamed, report={**program.report, "parts": parts}, memo=memo)
-
-
-def _renamed(x: Expression, memo: str) -> Expression:
-    if isinstance(x, list):
-        label = 2 if OPERATORS[x[0]].labelled else 1
-        return [*x[:label], *(_renamed(each, memo) for each in x[label:])]
-    return "value" if x == memo else x
-
-
-def _names(x: Expression) -> Iterator[str]:
-    if isinstance(x, list):
-        for each in x[2 if OPERATORS[x[0]].labelled else 1 :]:
-            yield from _names(each)
-    elif isinstance(x, str):
-        yield x
+    return replace(program, input=given, steps=inner, report={**program.report, "parts": parts}, memo=memo)

@@ -29,6 +29,7 @@ from ...sampling import ONE
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
 from ..interpreter import evaluate
+from .kept_draws import of_places
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .totality import bounds_of
 from .tracked_answers import Cells, check_labels, names_in, public_maps, shared
@@ -126,6 +127,7 @@ class IndependentPlaces(Law):
         if not self._source:
             raise Unknown("the row does not depend on the answer")
         self.size = rows[0].size
+        self.node = rows[0].node
         self.own, self.other = (self._of_place(rows[0].node, own) for own in (1, 0))
         self.public_map = cells is not None
         self.alike = self.ticks is None and not self._mixed
@@ -254,13 +256,31 @@ class IndependentPlaces(Law):
             raise Unknown("a draw of a place is used twice, or for something else")
         law: Counter[int] = Counter()
         for row in product((0, 1), repeat=len(draws)):
-            chance = Fraction(1)
-            for (_, t), bit in zip(draws, row, strict=True):
-                chance *= Fraction(t if bit else ONE - t, ONE)
+            chance = _chance(dict(zip(draws, row, strict=True)))
             if chance:
                 found = _run(node, own, dict(zip(draws, row, strict=True)))
                 law[found] += chance  # type: ignore[assignment]
         return dict(law)  # type: ignore[arg-type]
+
+    def place_given(
+        self, own: int, kept: set[str]
+    ) -> tuple[list[tuple[Fraction, dict[Any, Fraction]]], int, set[str]]:
+        """Return the laws of a place whose bit is `own`, given its bits of the draws named `kept`.
+
+        Returns:
+            (weight, law of the place) for each outcome of the kept bits; the number of fresh bits; and all draws.
+        """
+        draws = dict.fromkeys(_draws_of(self.node, own))
+        fixed, fresh = ([each for each in draws if (each[0] in kept) == side] for side in (True, False))
+        found = []
+        for known in product((0, 1), repeat=len(fixed)):
+            law: dict[Any, Fraction] = {}
+            for row in product((0, 1), repeat=len(fresh)):
+                bits = {**dict(zip(fixed, known, strict=True)), **dict(zip(fresh, row, strict=True))}
+                symbol = _run(self.node, own, bits)
+                law[symbol] = law.get(symbol, Fraction(0)) + _chance({each: bits[each] for each in fresh})
+            found.append((_chance(dict(zip(fixed, known, strict=True))), law))
+        return found, len(fresh), {name for name, _ in draws}
 
     # -- what follows ------------------------------------------------------------------------------------------------
 
@@ -323,6 +343,9 @@ class IndependentPlaces(Law):
             other = shared(held, other, self.size)
         return held, other
 
+    def _curve(self, reports: int | None) -> Fraction:
+        return of_places(self.program, self.place_given, self.apart, reports)
+
 
 def _kinds(values: list[Any]) -> str:
     return ", ".join(v if isinstance(v, str) else type(v).__name__.lower() for v in values)
@@ -355,6 +378,14 @@ def _draws_of(node: Any, own: int) -> Any:
     else:
         for each in node[1:]:
             yield from _draws_of(each, own)
+
+
+def _chance(bits: dict[Any, int]) -> Fraction:
+    """Return the probability of these bits."""
+    chance = Fraction(1)
+    for (_, t), bit in bits.items():
+        chance *= Fraction(t if bit else ONE - t, ONE)
+    return chance
 
 
 def _run(node: Any, own: int, bits: dict[Any, int]) -> int:

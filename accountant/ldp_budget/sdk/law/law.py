@@ -18,15 +18,18 @@ from ...guarantees import FinitePair, SymmetricPair, Unbounded
 from ...guarantees.dominating_pairs import joined
 from ...guarantees.fixed_point import decimal_up, exp_down, ln_up
 from ..channels import Comparison, Factor
+from ..client_program import OPERATORS
 
 if TYPE_CHECKING:
     from ...guarantees import Guarantee
+    from ..client_program import Program
 
 Pairs: TypeAlias = "list[tuple[Fraction, Fraction]]"
 
 _MOST_PAIR = 400
 """The most outcomes of a pair that a guarantee lists."""
 _SHORT = Context(prec=30, rounding=ROUND_CEILING)
+_MOST_REPORTS = 10_000
 _CLOSE = 1e-6
 """Losses this close to the largest are rounded up to it, because the thresholds of a client are rounded too."""
 
@@ -204,6 +207,9 @@ class Law:
 
     # -- reports of one kept draw ------------------------------------------------------------------------------------
 
+    program: Program
+    """The program of the law."""
+
     def curve(self, reports: int | None) -> Fraction:
         """Return e^ε of that many reports of one kept draw; None means any number of them.
 
@@ -211,9 +217,21 @@ class Law:
             reports: how many reports, or None.
 
         Raises:
-            NotSupported: the program keeps no draw, or its curve is not derived.
+            Unknown: the program keeps no draw, or no rule derives the curve; a report may rule an answer out.
         """
-        raise NotSupported(f"the curve of kept draws is not derived: the law is by {self.rule}")
+        if reports is not None and not 1 <= reports <= _MOST_REPORTS:
+            raise Unknown(f"a curve is derived for 1 to {_MOST_REPORTS:,} reports, not for {reports}")
+        if not self.program.memo:
+            raise Unknown("the program keeps no draw")
+        if not self.every_pair or self.ratio is None:
+            raise Unknown("the law of one report does not cover every pair, or has no bound")
+        draws = (x[0] for _, x in self.program.steps if isinstance(x, list))
+        if not any(OPERATORS[op].kind == "draw" for op in draws):
+            return self.ratio  # every report equals the first
+        return self._curve(reports)
+
+    def _curve(self, reports: int | None) -> Fraction:
+        raise Unknown(f"no rule derives the curve of a law by {self.rule}")
 
 
 def loss_of(p: Fraction, q: Fraction) -> Decimal | None:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...errors import NotSupported
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
+from .kept_draws import of_answers
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .symbolic_answers import (
     Ans,
@@ -207,6 +208,18 @@ class TrackedAnswers(Law):
         if self.cells is not None:
             other = shared(held, other, self.answers)
         return held, other
+
+    def _curve(self, reports: int | None) -> Fraction:
+        cell = "" if self.cells is None else self.cells.step
+        return of_answers(self.program, cell, self.answers, _relation_of_own, reports)
+
+
+def _relation_of_own(program: Program) -> dict[Any, Fraction]:
+    """Return the law of the relation of a report to the own answer and another one. Raises Unknown if it may show less."""
+    law = TrackedAnswers(program)
+    if not law.tight or law.cells is not None:
+        raise Unknown("what is kept, or shown, is more than an answer")
+    return law.laws[0]
 
 
 def shared(held: dict[Any, Fraction], other: dict[Any, Fraction], cells: int) -> dict[Any, Fraction]:

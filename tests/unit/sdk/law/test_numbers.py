@@ -12,8 +12,7 @@ import pytest
 
 import ldp_budget
 from changed_numbers import HALF, changed, excess, good_programs, judge, laplace_weights, numbers, steps_of_noise
-from ldp_budget.guarantees import Memoised
-from ldp_budget.guarantees.fixed_point import decimal_up, exp_down, ln_up
+from ldp_budget.guarantees.fixed_point import exp_down
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.client_program import uint
@@ -135,32 +134,6 @@ def test_moments_are_those_of_the_mechanism(name: str) -> None:
         mean, square = found.moments(point)
         assert mean == sum(c * point**k for k, c in enumerate(mechanism.moments.mean))
         assert square == sum(c * point**k for k, c in enumerate(mechanism.moments.square))
-
-
-# -- kept bits -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("epsilon", "rounding", "flip"), [("1", "0.25", "0.1"), ("2", "0.125", "0.25"), ("4", "0.5", "0.3")]
-)
-def test_curve_of_a_kept_bit_is_at_most_the_declared_one(epsilon: str, rounding: str, flip: str) -> None:
-    mechanism = made("one-bit-mean", epsilon, rounding=rounding, flip=flip)
-    guarantee = mechanism.guarantee
-    assert isinstance(guarantee, Memoised)
-    found = Numbers(mechanism.client_program())
-    assert found.every_pair
-    for reports in (1, 2, 3, 5, 10, 20, None):
-        derived = ln_up(decimal_up(found.curve(reports)))
-        longer = reports is None or reports > len(guarantee.curve)
-        declared = guarantee.cap if longer else guarantee.curve[reports - 1]  # type: ignore[operator]
-        assert derived <= declared
-        assert float(derived) == pytest.approx(float(declared), rel=1e-8)
-
-
-def test_curve_without_a_kept_bit_is_unknown() -> None:
-    with pytest.raises(Unknown, match="what is kept is not a single bit"):
-        Numbers(GOOD[0]).curve(2)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
