@@ -485,9 +485,11 @@ async def admitted(scope: Scope, access: Access) -> AuthContext | Respondent | N
     token = token_of(scope)
     if not token:
         raise _unauthorized(access)
-    if not state.keys.is_fresh():
+    fresh = state.keys.is_fresh()
+    if not fresh:
         await _read_keys(state)
-    if state.keys.is_fresh() and (not access.invited or state.invitations.is_fresh()):
+        fresh = state.keys.is_fresh()
+    if fresh and (not access.invited or state.invitations.is_fresh()):
         return _let_in(state, access, token)
     return await run_in_threadpool(_let_in, state, access, token)
 

@@ -409,7 +409,8 @@ class Accountant:
         return _answer(self._ledger.charge(engine.charge, [request])[0], strict)
 
     async def _charge_async(self, request: ChargeRequest, strict: bool) -> Receipt:
-        check_switch("strict", strict)
+        if strict is not False:
+            check_switch("strict", strict)
         return _answer((await self._ledger.charge_async(engine.charge, [request]))[0], strict)
 
     async def spend_async(
