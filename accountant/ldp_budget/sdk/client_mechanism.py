@@ -21,12 +21,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, PluginError
+from ..guarantees import from_json
 from ..guarantees.fixed_point import exp_down, float_below, float_up
 from ..sampling import ONE
 from .client_notation import OutOfRangeError, Trace
 from .client_program import answers
 from .domain import Categories
 from .law import law_of
+from .law.derivations import kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,8 +144,33 @@ class ClientMechanism(Base):  # type: ignore[misc]
         return None if epsilon is None else Fraction(exp_down(Decimal(epsilon)))
 
     @functools.cached_property
+    def _derived(self) -> dict[str, Any]:
+        """The coin, and what follows from the law with it. It is derived once on a machine, see `law.derivations`."""
+        draft, coins = self._program_at(_UNCALIBRATED), self._trace(_UNCALIBRATED).coins_used
+        return dict(
+            kept("client", [draft.to_json(), coins, None if self._most is None else str(self.epsilon)], self._derive)
+        )
+
+    def _derive(self) -> dict[str, Any]:
+        threshold, fits = self._searched()
+        law, stated = (
+            law_of(self._program_at(threshold or _UNCALIBRATED)),
+            None if self._most is None else Decimal(self.epsilon),
+        )
+        try:
+            guarantee = law.guarantee(stated).to_json() if fits else None
+        except NotSupported:
+            guarantee = None  # `guarantee` raises it again
+        coin = None if threshold is None else str(threshold)
+        return {"coin": coin, "fits": fits, "says_nothing": law.ratio == 1, "guarantee": guarantee}
+
+    @property
     def _calibrated(self) -> tuple[int | None, bool]:
         """The threshold of the coin, None without one; and True if a report loses at most ε with it."""
+        coin = self._derived["coin"]
+        return None if coin is None else int(coin), self._derived["fits"]
+
+    def _searched(self) -> tuple[int | None, bool]:
         coins = self._trace(_UNCALIBRATED).coins_used
         if not coins:
             ratio = law_of(self._program_at(_UNCALIBRATED)).ratio
@@ -163,7 +190,7 @@ class ClientMechanism(Base):  # type: ignore[misc]
         `InvalidParameter` if ε is too small for probabilities of 64 bits.
         """
         threshold, fits = self._calibrated
-        if self.report_law.ratio == 1:
+        if self._derived["says_nothing"]:
             why = f"client of {type(self).__qualname__}: its reports do not depend on the answer"
             raise PluginError(self.name, why, hint="Let the report depend on value and on draw.coin().")
         if fits:
@@ -204,6 +231,8 @@ class ClientMechanism(Base):  # type: ignore[misc]
     @functools.cached_property
     def _proved(self) -> Guarantee:
         self.client_program()
+        if self._derived["guarantee"] is not None:
+            return from_json(self._derived["guarantee"])
         return self.report_law.guarantee(None if self._most is None else Decimal(self.epsilon))
 
     @property
