@@ -7,6 +7,7 @@ together with their histories. Each part of the accounts is read from one snapsh
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees import Memoised
@@ -123,27 +124,45 @@ class _Part:
 
     def check(self, first: int, last: int) -> Iterator[str]:
         """Yield the problems of the accounts from `first` to `last`, each compared with its rows of every table."""
-        rows = self._reading.rows
-        users, sums = _InOrder(rows.users(first, last)), _InOrder(rows.sums(first, last))
+        rows, decisions = self._reading.rows, self._decisions
+        users = {user.account: user for user in rows.users(first, last)}
+        changed = self._changed(users)
+        sums, histories = _InOrder(rows.sums(first, last)), _InOrder(rows.histories(first, last), 3)
         labels, quotas = _InOrder(rows.memoised_counts(first, last)), _InOrder(rows.quotas(first, last))
-        histories = _InOrder(rows.histories(first, last), 3)
         row_macs = _InOrder(rows.account_macs(first, last))
         for account in range(first, last + 1):
-            user = next(iter(users.of(account)), None)
+            user = users.get(account)
             if user is None:
                 yield f"users: account {account} has no row"
-            else:
+            elif account in changed:
                 yield from self._user(user)
             erased = user is None or user.user_hash is None
             of_account, history = sums.of(account), histories.of(account)
-            counts = labels.of(account), quotas.of(account)
-            stored = self._in_force(of_account, 1), self._in_force(counts[0], 3), counts[1]
-            found, macs = [*self._account(account, erased, history, *stored)], row_macs.of(account)
+            counts, macs = (labels.of(account), quotas.of(account)), row_macs.of(account)
+            found: list[str] = []
+            if erased or self._filling or not self._is_plain(history, of_account, *counts):
+                stored = self._in_force(of_account, 1), self._in_force(counts[0], 3), counts[1]
+                found = [*self._account(account, erased, history, *stored)]
             if not found and not self._has_mac(user, macs, history, of_account, *counts):
                 found = [f"account_macs: the MAC of account {account} does not hold"]
             yield from found
-            if self._decisions is not None:
-                yield from self._decisions.check(history)
+            if decisions is not None:
+                yield from decisions.check(history)
+
+    def _is_plain(self, history: Rows, sums: Rows, labels: Rows, quotas: Rows) -> bool:
+        """True in the common case: plain charges only, and their sums are the stored ones."""
+        if labels or quotas:
+            return False
+        plain = self._plain_sums(history)
+        return plain is not None and plain == {row[1]: tuple(row[2:]) for row in sums}
+
+    def _changed(self, users: dict[int, User]) -> set[int]:
+        """Return the accounts whose user's row is not as it was written, or not of this partition, or of an erased user."""
+        row_macs = self._reading.secret.row_macs((user.account, user.user_hash) for user in users.values())
+        found = {user.account for user, mac in zip(users.values(), row_macs, strict=True) if mac != user.row_mac}
+        if self._reading.partitions > 1 or self._erased_users:
+            found |= {account for account, user in users.items() if any(True for _ in self._user(user))}
+        return found
 
     def _has_mac(self, user: User | None, rows: Rows, history: Rows, sums: Rows, labels: Rows, quotas: Rows) -> bool:
         """True if an account has the MAC of its sums and counts. For an erased user: true if it has no MAC."""
@@ -185,9 +204,8 @@ class _Part:
     def _account(
         self, account: int, erased: bool, history: Rows, sums: Rows, labels: Rows, quotas: Rows
     ) -> Iterator[str]:
-        plain = None if erased else self._plain_sums(history)
-        if plain is not None and not labels and not quotas and plain == {row[1]: tuple(row[2:]) for row in sums}:
-            return  # the common case
+        if not erased and self._is_plain(history, sums, labels, quotas):
+            return
         yield from self._labels(erased, history)
         replay = Replay({LIFETIME: 0} if erased else self._periods, self._known, self._repairs, erased=erased)
         for row in history:
@@ -264,13 +282,17 @@ class _InOrder:
 
     def of(self, account: int) -> Rows:
         """Return the rows of an account; rows of earlier accounts are skipped."""
-        found: Rows = []
         row, place = self._next, self._place
-        while row is not None and row[place] <= account:
-            if row[place] == account:
-                found.append(row)
-            row = next(self._rows, None)
-        self._next = row
+        if row is None or row[place] > account:
+            return []
+        found: Rows = []
+        for following in chain((row,), self._rows):
+            if following[place] > account:
+                self._next = following
+                return found
+            if following[place] == account:
+                found.append(following)
+        self._next = None
         return found
 
 

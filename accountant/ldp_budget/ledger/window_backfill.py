@@ -13,23 +13,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees.fixed_point import LARGEST
 from .calendar import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, window_start_micros
-from .models import CHARGES, VOIDED, Entry, MemoisedCount, QuotaUse
+from .models import CHARGES, VOIDED, AccountMac, Entry, MemoisedCount, QuotaUse
 from .snapshot import Replay, by_account, parts, promise, promises
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ..guarantees import Guarantee
+    from ..guarantees.fixed_point import Costs
     from .ledger import Ledger
-    from .snapshot import Reading
+    from .models import Repair
+    from .snapshot import Promises, Reading
     from .storage import Rows, Snapshot
     from .transaction import Transaction
 
-    Replayed = Iterable[tuple[int, Replay]]
+    Replayed = Iterable[tuple[int, "Replay | _Sums"]]
 
 _MOST_AT_ONCE = 5_000
 """The largest number of journal entries that may be read while the lock is held."""
@@ -153,29 +155,68 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
     """Write sums, label counts and used quotas of accounts that have none yet, from their histories."""
     rows, since = transaction.rows, transaction.periods()
     known, repairs = promises(transaction), transaction.repairs()
-    gone = _cut_off(rows, accounts)
-    quotas = _Quotas(transaction)
-    newest: dict[int, int] = {}
-
-    def replayed() -> Iterator[tuple[int, Replay]]:
-        for account, history in by_account(rows.histories(accounts[0], accounts[-1])):
-            erased = account in gone
-            replay = Replay({LIFETIME: 0} if erased else since, known, repairs, erased=erased)
-            used: Counter[tuple[str, str]] = Counter()
-            for row in history:
-                replay.add(Entry.of(row), row[-2])
-                quotas.add(used, row)
-                if row[2] in CHARGES:
-                    newest[account] = row[1]
-            for (plan, quota), count in used.items():
-                rows.set_quota_used(QuotaUse(account, plan, quota, count))
-            yield account, replay
-
-    _write(rows, replayed(), lambda window: True)
+    users = {user.account: user.user_hash for user in rows.users(accounts[0], accounts[-1])}
+    quotas, macs = _Quotas(transaction), transaction.account_macs
     # The clock may be wrong while a ledger is copied, so a MAC is of the day of the newest charge.
     today = transaction.time() // DAY_MICROS
-    left = [account for account in newest if account not in gone]
-    transaction.account_macs.renew_stored(left, lambda account, day: min(today, newest[account] // DAY_MICROS))
+    sealed: list[AccountMac] = []
+
+    # Accounts with one charge that is alike have equal sums, and many have no other.
+    alike: dict[tuple[Any, ...], _Sums] = {}
+
+    def replayed() -> Iterator[tuple[int, _Sums]]:
+        for account, of_account in by_account(rows.histories(accounts[0], accounts[-1])):
+            history, user = list(of_account), users.get(account)
+            key = (user is None, *history[0][1:3], *history[0][4:])
+            is_first = len(history) == 1 and not repairs
+            found = alike.get(key) if is_first else None
+            if found is None:
+                found = _replayed_sums(
+                    {LIFETIME: 0} if user is None else since, known, repairs, user is None, history
+                )
+                if is_first:
+                    alike[key] = found
+            used = quotas.used(history)
+            for (plan, quota), count in used.items():
+                rows.set_quota_used(QuotaUse(account, plan, quota, count))
+            newest = next((row for row in reversed(history) if row[2] in CHARGES), None)
+            if user is not None and newest is not None:
+                day = min(today, newest[1] // DAY_MICROS)
+                counts = _counts(found, used) if used or found.labels else {}
+                sealed.append(
+                    AccountMac(account, day, macs.mac_on(day, account, user, newest[0], found.sums, counts))
+                )
+            yield account, found
+
+    _write(rows, replayed(), lambda window: True)
+    rows.set_account_macs(sealed)
+    transaction.writes += 1
+
+
+class _Sums(NamedTuple):
+    """The sums and label counts of a replayed history."""
+
+    sums: Mapping[str, Costs]
+    labels: Mapping[tuple[bytes, int, str], int]
+
+
+def _replayed_sums(
+    since: dict[str, int], known: Promises, repairs: tuple[Repair, ...], erased: bool, history: list[tuple[Any, ...]]
+) -> _Sums:
+    replay = Replay(since, known, repairs, erased=erased)
+    for row in history:
+        replay.add(Entry.of(row), row[-2])
+    return _Sums(replay.sums, replay.labels)
+
+
+def _counts(found: _Sums, used: Counter[tuple[str, str]]) -> dict[tuple[int | str | bytes, ...], int]:
+    """Return label counts and used quotas by the keys under which a MAC covers them."""
+    counts: dict[tuple[int | str | bytes, ...], int] = {
+        (window, charge, label): count for (label, charge, window), count in found.labels.items()
+    }
+    for (plan, quota), count in used.items():
+        counts[plan, quota] = count
+    return counts
 
 
 def _renew_macs(transaction: Transaction, accounts: Sequence[int]) -> None:
@@ -192,10 +233,13 @@ class _Quotas:
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
 
-    def add(self, used: Counter[tuple[str, str]], row: tuple[Any, ...]) -> None:
-        """Count what an entry's row uses of a quota, or gives back."""
-        if row[2] in CHARGES and row[5] in self._plans:
-            used[self._plans[row[5]], self._promises[row[4]]] += -row[6] if row[2] == VOIDED else row[6]
+    def used(self, history: list[tuple[Any, ...]]) -> Counter[tuple[str, str]]:
+        """Return what the rows of a history use of quotas; a void gives it back."""
+        used: Counter[tuple[str, str]] = Counter()
+        for row in history if self._plans else ():
+            if row[2] in CHARGES and row[5] in self._plans:
+                used[self._plans[row[5]], self._promises[row[4]]] += -row[6] if row[2] == VOIDED else row[6]
+        return used
 
 
 def recount_after_clock_repair(transaction: Transaction, moment: Moment) -> None:
