@@ -78,6 +78,7 @@ def _drawn(mechanism: type[Mechanism], values: Mapping[str, Any]) -> dict[str, A
 
 def _law(made: Mechanism, guarantee: dict[str, Any]) -> dict[str, Any]:
     """Return the rule that proves the law, the largest loss and the report that shows it; a declared law has no rule."""
+    from ldp_budget.sdk.client_mechanism import worst_report
     from ldp_budget.sdk.domain import Categories
     from ldp_budget.sdk.law import law_of
 
@@ -85,11 +86,12 @@ def _law(made: Mechanism, guarantee: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(made.domain, Categories):
         return declared  # which two numbers are worst is declared, and a derivation takes seconds
     try:
-        law = law_of(made.client_program())
-        pair, report, loss = law.worst()
+        program = made.client_program()
+        law = law_of(program)
+        pair, report, loss = worst_report(program, law)
     except LdpBudgetError:
         return declared
-    shown = {"pair": list(pair), "report": report, "loss": None if loss is None else float(loss)}
+    shown = {"pair": pair, "report": report, "loss": loss}
     return {"rule": law.rule, "every_pair": law.every_pair, **shown, "guarantee": guarantee}
 
 

@@ -16,6 +16,7 @@ holds the answer: 1/χ². Where answers differ in their laws, counts are estimat
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -195,15 +196,15 @@ class ClientMechanism(Base):  # type: ignore[misc]
             raise PluginError(self.name, why, hint="Let the report depend on value and on draw.coin().")
         if fits:
             return threshold
-        pair, report, loss = self.report_law.worst()
+        pair, report, loss = worst_report(self._drafted, self.report_law)
         if threshold is not None and loss is not None and loss < _FINEST:
             raise InvalidParameter("epsilon", "a loss that a 64-bit probability of draw.coin() reaches", self.epsilon)
         coin = (
             "It does not call draw.coin(), so ε does not change it" if threshold is None else "No coin makes it less"
         )
-        lost = "an unbounded loss" if loss is None else f"the loss {float(loss):.6g}"
+        lost = "an unbounded loss" if loss is None else f"the loss {loss:.6g}"
         why = f"for the answers {pair[0]} and {pair[1]}, the report {report} has {lost}, above ε = {self.epsilon}. {coin}"
-        evidence = {"pair": list(pair), "report": report, "loss": None if loss is None else float_up(loss)}
+        evidence = {"pair": pair, "report": report, "loss": loss}
         raise PluginError(self.name, f"client of {type(self).__qualname__}: {why}", evidence=evidence)
 
     @functools.cached_property
@@ -583,3 +584,32 @@ def _key(key: Any) -> Any:
         case ((str(), bool() | int() as held),):
             return int(held)
     return key
+
+
+def worst_report(program: Program, law: Law) -> tuple[list[int], Any, float | None]:
+    """Return the two answers, the report and the loss that show the largest loss; an unbounded loss is None.
+
+    The report is a number, or a list of numbers, where all reports can be listed; else its relation to the two answers, in
+    words.
+
+    Parameters:
+        program: the client program.
+        law: its law.
+    """
+    from .law import Unknown
+    from .law.all_outcomes import AllOutcomes
+
+    try:
+        found = AllOutcomes(program).worst()
+    except Unknown:
+        found = law.worst()
+    report: Any = found.report
+    parts = program.report["parts"]
+    if len(parts) == 1 and parts[0][0] != "float64" and len(report) == 2 * program.size:
+        import numpy as np
+
+        with suppress(ValueError):
+            rows = np.frombuffer(bytes.fromhex(report), program.report["dtype"]).reshape(program.report["shape"])
+            bits = np.unpackbits(rows, count=parts[0][2], bitorder="little") if parts[0][0] == "packed" else rows
+            report = bits.tolist()
+    return list(found.pair), report, None if found.loss is None else float_up(found.loss)

@@ -25,11 +25,10 @@ import numpy as np
 
 from ldp_budget.errors import LdpBudgetError, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised, Unbounded
-from ldp_budget.guarantees.fixed_point import float_up
 from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
 from ldp_budget.registry.certification import source_digest
 from ldp_budget.registry.plugins import GROUP, Plugin, load_plugin, registry
-from ldp_budget.sdk.client_mechanism import ClientMechanism
+from ldp_budget.sdk.client_mechanism import ClientMechanism, worst_report
 from ldp_budget.sdk.law import law_of
 
 from .. import Broken, NotChecked
@@ -287,7 +286,7 @@ def _example(
     if chosen:
         samples = min(samples, max(_LEAST_SAMPLES, samples // 4))
     audits = [_audit(mechanism, samples, reports) for reports in _lengths(mechanism, samples)]
-    exact, whole = _exact(mechanism), describes_whole_reports(mechanism)
+    exact, whole = _exact(mechanism), mechanism.derived or describes_whole_reports(mechanism)
     one = own or isinstance(mechanism, ClientMechanism)
     held_by = "" if one else _OWN_BESIDE_PROVED if exact.get("program") == HOLDS else _OWN_PROGRAM
     checked, reasons = _checked(mechanism, {each.check: each for each in checks}, audits, held_by)
@@ -321,15 +320,11 @@ def _evidence(mechanism: Mechanism, verdict: str) -> dict[str, Any]:
     if verdict != VIOLATED and not isinstance(mechanism, ClientMechanism):
         return {**_NO_EVIDENCE, "verdict": verdict}
     try:
-        pair, report, loss = law_of(mechanism.client_program()).worst()
+        program = mechanism.client_program()
+        pair, report, loss = worst_report(program, law_of(program))
     except NotSupported:
         return {**_NO_EVIDENCE, "verdict": verdict}
-    return {
-        "verdict": verdict,
-        "pair": list(pair),
-        "report": report,
-        "loss": None if loss is None else float_up(loss),
-    }
+    return {"verdict": verdict, "pair": pair, "report": report, "loss": loss}
 
 
 def _of_error(error: LdpBudgetError) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Unb
 from ldp_budget.guarantees.fixed_point import float_up
 from ldp_budget.sdk.domain import Categories
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.law.all_outcomes import AllOutcomes
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
@@ -153,7 +154,7 @@ def _derived(mechanism: Mechanism) -> Verification:
     """Return the verification of a mechanism whose law is derived from its client."""
     finding, law, comparisons = check_derived(mechanism)
     lower, upper = _loss(mechanism.guarantee, comparisons) or (None, None)
-    estimator = check_estimator(mechanism, getattr(law, "laws", ()))
+    estimator = check_estimator(mechanism, law.laws if isinstance(law, AllOutcomes) else ())
     size = mechanism.domain.size if isinstance(mechanism.domain, Categories) else 0
     return Verification(
         finding.verdict,
