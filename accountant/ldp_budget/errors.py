@@ -8,6 +8,7 @@
     ├── NameTaken
     ├── PluginError
     ├── NotSupported
+    │   └── Unknown (in `sdk.law`)
     ├── LedgerError
     │   ├── LedgerMissing
     │   ├── LedgerMoved

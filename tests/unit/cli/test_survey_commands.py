@@ -309,7 +309,7 @@ def test_plan_of_a_collection_prints_sample_size_and_power(health: CommandLine) 
     [
         (("--survey", "health"), "Give either --respondents N or --margin SHARE"),
         (("--survey", "health", "--margin", "0"), "--margin must be a share > 0 and < 1"),
-        (("--survey", "health", "--collection", "health"), "Give either --survey or --collection"),
+        (("--survey", "health", "--collection", "health"), "Give one of --answers, --survey and --collection"),
         (("--collection", "health", "--margin", "3%"), "health is a survey. Use --survey health"),
     ],
 )

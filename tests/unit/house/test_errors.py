@@ -37,6 +37,7 @@ from ldp_budget.errors import (
     UserErased,
 )
 from ldp_budget.ledger.storage import UnstorableError
+from ldp_budget.sdk.law import Unknown
 from ldp_budget_cli.errors import FAILURES, to_click_exception
 from ldp_budget_service.client import ServiceProblem
 from ldp_budget_verify import Broken, NotChecked
@@ -54,6 +55,7 @@ ERRORS = [
     LedgerMissing("budget.db"),
     LedgerMoved("budget.db", "moved.db", complete=True),
     UnstorableError("budget.db", "a text holds NUL"),
+    Unknown("no rule derives the law of this program"),
     LedgerKeyMissing("budget.db", 2),
     ClockError("budget.db", "it is far behind", repairable=True),
     SandboxError("budget.db", True),
