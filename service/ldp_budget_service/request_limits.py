@@ -17,6 +17,7 @@ import secrets
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -357,10 +358,10 @@ _NAMING = {
 
 # Request ids that may be logged: a person's name does not look like this.
 _ID = re.compile(rb"[0-9a-fA-F-]{16,64}")
-_ID_BYTES = 16
-_random = bytearray()
-_RANDOM_BYTES = 1 << 12
-"""Bytes that are drawn at once: each draw lets another thread run."""
+_ID_DIGITS = 32
+_ids: deque[str] = deque()
+_TOGETHER = 256
+"""Request ids that are drawn at once: each draw lets another thread run."""
 
 
 def identifier(headers: Headers) -> str:
@@ -368,11 +369,12 @@ def identifier(headers: Headers) -> str:
     for name, value in headers:
         if name == b"x-request-id" and _ID.fullmatch(value):
             return value.decode("ascii")
-    if len(_random) < _ID_BYTES:
-        _random.extend(secrets.token_bytes(_RANDOM_BYTES))
-    drawn = _random[-_ID_BYTES:]
-    del _random[-_ID_BYTES:]
-    return drawn.hex()  # a counter would tell a respondent how many others there are
+    while True:
+        try:
+            return _ids.pop()  # a counter would tell a respondent how many others there are
+        except IndexError:
+            drawn = secrets.token_hex(_TOGETHER * _ID_DIGITS // 2)
+            _ids.extend(drawn[at : at + _ID_DIGITS] for at in range(0, len(drawn), _ID_DIGITS))
 
 
 def fault_of(headers: Headers) -> str | None:
