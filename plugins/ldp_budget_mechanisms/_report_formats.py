@@ -17,7 +17,7 @@ import numpy as np
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.sdk.estimates import SupportLaw
-from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums
+from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,17 +78,6 @@ def count_ones(reports: Any) -> tuple[int, int]:
 
 
 _COUNTED = 1 << 18
-
-
-def number_reports(reports: Any, first: int, second: int, *, packed: bool) -> Ints:
-    """Number the bits of two buckets that a report holds: both, one of them or none; 0..8, shape (n,)."""
-    if packed:
-        return 2 * bit_of(reports, first) + bit_of(reports, second)
-    rows = np.asarray(reports).astype(np.int64)
-    told = [(rows >> 1 == bucket).any(axis=1) for bucket in (first, second)]
-    ones = [(rows == 2 * bucket + 1).any(axis=1) for bucket in (first, second)]
-    cases = [told[0] & told[1], told[0], told[1]]
-    return np.select(cases, [2 * ones[0] + ones[1], 4 + ones[0], 6 + ones[1]], 8)
 
 
 def bit_law(p: Fraction, q: Fraction, stretch: Fraction) -> SupportLaw:

@@ -29,51 +29,8 @@ if TYPE_CHECKING:
     Answers = NDArray[np.int64]
     Reports = NDArray[Any]
 
-# With more draws, the outcomes of independent draws are too many to number, and do not fit 64 bits.
-_MOST_NUMBERED = 16
 # For ordered draws the outcomes are the pairs of places, and each takes 64 bits for every draw.
 _MOST_PLACES = 80
-
-
-def independent_draws(size: int, draws: int, keep: Fraction) -> Comparison:
-    """Compare independent draws: each is the first answer, the second or another; `keep` is P[the own one].
-
-    Every input gives each answer at least the probability of another one.
-    """
-    other = (1 - keep) / (size - 1)
-    rest = (size - 2) * other
-    draw = Factor(((keep, other), (other, keep), (rest, rest)), (other, other, rest))
-    return Comparison.of(*[draw] * draws)
-
-
-def number_draws(rows: Rows, first: int, second: int) -> Codes:
-    """Return the outcomes of `independent_draws` for reports (n,) or (n, l)."""
-    rows = rows.reshape(len(rows), -1)
-    if rows.shape[1] > _MOST_NUMBERED:
-        raise NotSupported(f"too many draws in one report to number their outcomes: {rows.shape[1]}")
-    codes = np.zeros(len(rows), dtype=np.int64)
-    for draw in rows.T:
-        codes = 3 * codes + np.where(draw == first, 0, np.where(draw == second, 1, 2))
-    return codes
-
-
-def distinct_set(size: int, draws: int, include: Fraction) -> Comparison:
-    """Compare sets: a set holds both answers, the first alone, the second alone or neither; `include` is π₁.
-
-    A set is least likely for the answers that it does not hold.
-    """
-    given, without = Fraction(draws - 1, size - 1), Fraction(draws, size - 1)
-    own, other = include * (1 - given), (1 - include) * without
-    both, neither = include * given, (1 - include) * (1 - without)
-    masses = ((both, both), (own, other), (other, own), (neither, neither))
-    return Comparison.of(Factor(masses, (both * other / own, other, other, neither) if draws < size - 1 else ()))
-
-
-def number_sets(rows: Rows, first: int, second: int) -> Codes:
-    """Return the outcomes of `distinct_set` for reports (n, l)."""
-    held = [(rows == answer).any(axis=1) for answer in (first, second)]
-    codes: Codes = np.select([held[0] & held[1], held[0], held[1]], [0, 1, 2], 3).astype(np.int64)
-    return codes
 
 
 def distinct_sequence(size: int, hazards: Sequence[Fraction]) -> Comparison:

@@ -28,7 +28,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Memoised, SymmetricPair, Unbounded
 from ldp_budget.guarantees.fixed_point import DOWN, UP, decimal_up, exp_down, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
-from ldp_budget.sdk.channels import Case, Comparison, Factor
+from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
 from ldp_budget.sdk.parameters import flag, integer, real
 
@@ -179,30 +179,10 @@ class DBitFlip(FrequencyMechanism):
 
     # -- verification -----------------------------------------------------------------------------------
 
-    def compare(self, first: int, second: int) -> Comparison:
-        """Compare by which of the two buckets are drawn: both, the first, the second, neither.
-
-        The bits of the drawn buckets are least likely for a value whose bucket was drawn and has a zero. A single
-        one is least likely for a value whose bucket was not drawn.
-        """
-        p, q = self._drawn
-        one_bit = (q, q if self.bits == 1 else q * q / p)
-        own, other, alone = Factor.bit(p, q, one_bit), Factor.bit(q, p, (p, q)), Factor.bit(q, p, one_bit)
-        neither = Factor(((Fraction(1), Fraction(1)),), (q / p,))
-        k, d = self.buckets, self.bits
-        both, one = Fraction(d * (d - 1), k * (k - 1)), Fraction(d * (k - d), k * (k - 1))
-        cases = ((both, (own, other)), (one, (own,)), (one, (alone,)), (1 - both - 2 * one, (neither,)))
-        return Comparison(tuple(Case(*case) for case in cases))
-
     def compare_repeated(self, first: int, second: int, reports: int | None) -> Comparison:
         if not self.memoize:
             return super().compare_repeated(first, second, reports)
         return self.compare(first, second)
-
-    def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        from ._report_formats import number_reports
-
-        return number_reports(reports, first, second, packed=self.bits == self.buckets)
 
     # -- server -----------------------------------------------------------------------------------------
 

@@ -39,7 +39,6 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
-from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.linear_hashing import MOST_SLABS, LinearHashing, is_order
 from ldp_budget.sdk.parameters import integer, real
@@ -225,10 +224,6 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
         return (self.space.slabs - 1).bit_length()
 
     # -- verification -----------------------------------------------------------------------------------
-
-    def compare(self, first: int, second: int) -> Comparison:
-        """Compare two answers: a report holds the first, the second, both or neither; the same for any two."""
-        return Comparison.of(self.space.law(self._keep))
 
     def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
         import numpy as np

@@ -391,28 +391,26 @@ class RandomSubstitution(FrequencyMechanism):
     # -- verification -----------------------------------------------------------------------------------
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Compare two answers; the result is the same for any two."""
-        return self._comparison
+        """Compare two answers; the result is the same for any two.
+
+        Sequences are compared by a closed form, because the law lists the places of three answers.
+        """
+        if isinstance(self._sampling, DistinctSequence):
+            return self._sequences
+        return super().compare(first, second)
 
     @functools.cached_property
-    def _comparison(self) -> Comparison:
-        from . import _substitution_reports as channel
+    def _sequences(self) -> Comparison:
+        from ._substitution_reports import distinct_sequence
 
-        keep = Fraction(self.thresholds[0], ONE)
-        if isinstance(self._sampling, DistinctSequence):
-            return channel.distinct_sequence(self.domain_size, [Fraction(t, ONE) for t in self.thresholds])
-        if isinstance(self._sampling, DistinctSet):
-            return channel.distinct_set(self.domain_size, self._draws, keep)
-        return channel.independent_draws(self.domain_size, self._draws, keep)
+        return distinct_sequence(self.domain_size, [Fraction(t, ONE) for t in self.thresholds])
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        from . import _substitution_reports as channel
-
         if isinstance(self._sampling, DistinctSequence):
-            return channel.number_sequences(reports, first, second)
-        if isinstance(self._sampling, DistinctSet):
-            return channel.number_sets(reports, first, second)
-        return channel.number_draws(reports, first, second)
+            from ._substitution_reports import number_sequences
+
+            return number_sequences(reports, first, second)
+        return super().outcomes(reports, first, second)
 
     # -- client and server ------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
 from ldp_budget.sampling import threshold
-from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 from ldp_budget.sdk.parameters import optional_real
 
@@ -119,14 +118,6 @@ class RandomizedResponse(FrequencyMechanism):
             ("report", ["where", "value", "if_yes", "if_no"]),
         )
         return Program(answers(self.domain), steps, uint("report", 1))
-
-    def compare(self, first: int, second: int) -> Comparison:
-        noise, keep = (Fraction(drawn, _ONE) for drawn in reversed(self.thresholds))
-        yes = (noise, keep)
-        return Comparison.of(Factor.bit(yes[first], yes[second], (1 - keep, noise)))
-
-    def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        return reports
 
     @property
     def report_bits(self) -> int:

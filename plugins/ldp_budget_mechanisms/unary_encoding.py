@@ -19,7 +19,6 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below, ln_up
 from ldp_budget.sampling import threshold
-from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.parameters import integer, real
 
@@ -117,17 +116,6 @@ class _Unary(FrequencyMechanism):
             ("row", ["put", "others", "value", "own"]),
         )
         return Program(answers(self.domain), steps, packed("row", self.domain_size))
-
-    def compare(self, first: int, second: int) -> Comparison:
-        """Compare the bits of both answers. A row of bits is least likely for an answer whose bit is zero."""
-        p, q = self.support_probabilities[0]
-        least = (1 - p) / (1 - q)
-        return Comparison.of(Factor.bit(p, q, (least * (1 - q), least * q)), Factor.bit(q, p, (1 - q, q)))
-
-    def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        from ldp_budget.sdk.interpreter import bit_of
-
-        return 2 * bit_of(reports, first) + bit_of(reports, second)
 
     def check_reports(self, reports: Any) -> None:
         from ldp_budget.sdk.interpreter import check_rows

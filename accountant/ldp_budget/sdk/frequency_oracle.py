@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .channels import Comparison
     from .estimates import Aggregate, CountEstimate, SupportLaw
+    from .law import Law
     from .share_laws import Cumulants
 
 MOST_ANSWERS = 4 * 10**6
@@ -252,6 +254,30 @@ class FrequencyMechanism(Mechanism):
     def total_variance(self) -> float:
         """Return the variance per user of all counts together, for the answers of the users that make it largest."""
         return self._law.total_variance(self.answers)
+
+    # -- the law of a report -----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def report_law(self) -> Law:
+        """The law of one report, derived from the client program once.
+
+        Raises:
+            NotSupported: there is no client program, or no rule derives the law of any two answers exactly.
+        """
+        from .law import law_of
+
+        found = law_of(self.client_program())
+        if not (found.every_pair and found.tight):
+            raise NotSupported(f"the law of mechanism {self.name} is only bounded, by {found.rule}")
+        return found
+
+    def compare(self, first: int, second: int) -> Comparison:
+        """Return the comparison of two answers that the client program's law has; see `Mechanism.compare`."""
+        return self.report_law.comparison(first, second)
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        """Return the outcome of `compare` that each report has; see `Mechanism.outcomes`."""
+        return self.report_law.outcomes(reports, first, second)
 
     @functools.cached_property
     def _law(self) -> SupportLaw:

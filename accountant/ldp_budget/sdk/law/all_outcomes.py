@@ -17,10 +17,12 @@ from itertools import combinations, permutations, product
 from math import comb, factorial, log2, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
+import numpy as np
+
 from ...errors import NotSupported
 from ...sampling import ONE
-from ..channels import Comparison
-from ..interpreter import evaluate, known_of, laid_out
+from ..channels import Comparison, Factor
+from ..interpreter import as_reports, evaluate, known_of, laid_out
 from .law import Law as _ReportLaw
 from .law import Pairs, Unknown, Worst, loss_of
 
@@ -321,7 +323,7 @@ class AllOutcomes(_ReportLaw):
     def pair(self, first: int, second: int) -> Pairs:
         """Return (P, Q) of each report of two answers, in the order of the reports."""
         one, other = self.laws[first], self.laws[second]
-        return [(one.get(row, Fraction(0)), other.get(row, Fraction(0))) for row in sorted({*one, *other})]
+        return [(one.get(row, Fraction(0)), other.get(row, Fraction(0))) for row in self._rows(first, second)]
 
     def _compared(self) -> list[tuple[int, int]]:
         return list(combinations(self._distinct, 2)) or [(0, 0)]
@@ -337,7 +339,22 @@ class AllOutcomes(_ReportLaw):
 
     def comparison(self, first: int, second: int) -> Comparison:
         """Return the comparison of two answers, with one outcome for each report."""
-        return Comparison.rows(*zip(*self.pair(first, second), strict=True))
+        rows = self._rows(first, second)
+        floor = tuple(min(each.get(row, Fraction(0)) for each in self.laws) for row in rows)
+        return Comparison.of(Factor(tuple(self.pair(first, second)), floor))
+
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        """Return the place of each report among those of the two answers."""
+        numbers = {row: place for place, row in enumerate(self._rows(first, second))}
+        rows = np.ascontiguousarray(as_reports(reports))
+        size = rows.nbytes // max(1, len(rows))
+        try:
+            return np.array([numbers[rows[place].tobytes()] for place in range(len(rows))], np.int64)
+        except KeyError:
+            raise NotSupported(f"reports must be those of the client program, of {size} bytes") from None
+
+    def _rows(self, first: int, second: int) -> list[bytes]:
+        return sorted({*self.laws[first], *self.laws[second]})
 
     def worst(self) -> Worst:
         """Return the two answers and the report, in hexadecimal, with the largest likelihood ratio."""

@@ -13,10 +13,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...errors import NotSupported
 from ...guarantees import Copies
 from ...guarantees.fixed_point import UP
 from ..channels import Comparison
 from ..client_program import OPERATORS
+from ..interpreter import as_reports
 from .independent_places import _multiplied
 from .law import Law, Pairs, Unknown, Worst
 from .totality import cannot_fail
@@ -25,9 +29,13 @@ from .tracked_answers import TrackedAnswers, single_draw
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from numpy.typing import NDArray
+
     from ...guarantees import Guarantee
     from ..client_program import Program
 
+_MOST_NUMBERED = 16
+"""The most draws whose outcomes are numbered; those of more do not fit 64 bits."""
 _VECTORS = ("bits", "belows")
 
 
@@ -89,6 +97,16 @@ class IndependentDraws(Law):
     def comparison(self, first: int, second: int) -> Comparison:
         """Return the comparison of two answers, one factor for each draw."""
         return Comparison.of(*self.one.comparison(first, second).cases[0].factors * self.draws)
+
+    def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
+        """Return the outcome of `comparison` of each report, the last draw's changing fastest."""
+        rows = as_reports(reports)
+        if self.draws > _MOST_NUMBERED:
+            raise NotSupported(f"too many draws in one report to number their outcomes: {self.draws}")
+        codes = np.zeros(len(rows), np.int64)
+        for draw in rows.T:
+            codes = len(self.one.relations) * codes + self.one.outcomes(draw, first, second)
+        return codes
 
     def marginal(self) -> tuple[dict[Any, Fraction], dict[Any, Fraction]]:
         """Return the law of one draw's relation to an answer."""

@@ -28,13 +28,16 @@ from ...errors import NotSupported
 from ...sampling import ONE
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
-from ..interpreter import evaluate
+from ..interpreter import bit_of, evaluate
 from .kept_draws import of_places
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .totality import bounds_of
 from .tracked_answers import Cells, check_labels, names_in, public_maps, shared
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ..client_program import Program
 
 _PUBLIC, _SHOWN = "public", "shown"
@@ -304,7 +307,23 @@ class IndependentPlaces(Law):
             own, other = (first & ~second).bit_count(), (second & ~first).bit_count()
             if own + other > self.size:
                 raise NotSupported("the two sets differ in more options than a report shows")
-        return Comparison.of(*[self.factor()] * own, *[self.factor(swapped=True)] * other)
+        factors = [self.factor()] * own + [self.factor(swapped=True)] * other
+        if self.tight and self.ticks is None and self.own.keys() <= self.other.keys():
+            # A row is least likely for a third answer whose place shows what the place of an answer shows least.
+            keys = sorted(self.other)
+            others = tuple(self.other[k] for k in keys)
+            least = min(self.own.get(k, Fraction(0)) / self.other[k] for k in keys)
+            factors = [
+                Factor(factors[0].masses, tuple(least * q for q in others)), Factor(factors[1].masses, others)
+            ]  # fmt: skip
+        return Comparison.of(*factors)
+
+    def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
+        """Return the outcome of `comparison` of each report of a single row of bits."""
+        parts, keys = self.program.report["parts"], sorted({*self.own, *self.other})
+        if not self.tight or self.ticks is not None or [part[0] for part in parts] != ["packed"] or keys != [0, 1]:
+            raise NotSupported("reports that are no row of bits are not numbered")
+        return 2 * bit_of(reports, first) + bit_of(reports, second)
 
     def pairs(self) -> list[Pairs]:
         """Return (P, Q) of all places that differ, outcomes of equal chances merged."""

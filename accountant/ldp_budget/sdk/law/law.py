@@ -175,6 +175,19 @@ class Law:
             raise NotSupported(f"the law by {self.rule} has no single pair for the answers {first} and {second}")
         return Comparison.of(Factor(tuple(found[0])))
 
+    def outcomes(self, reports: Any, first: int, second: int) -> Any:
+        """Return the outcome of `comparison` that each report has, as whole numbers, shape (n,).
+
+        Parameters:
+            reports: as the client sends them; the first axis is the users.
+            first: an answer.
+            second: another answer.
+
+        Raises:
+            NotSupported: reports of this form are not numbered, or these are no reports of the program.
+        """
+        raise NotSupported(f"reports are not numbered: the law is by {self.rule}")
+
     # -- one answer --------------------------------------------------------------------------------------------------
 
     def marginal(self) -> tuple[dict[Any, Fraction], dict[Any, Fraction]]:

@@ -140,11 +140,13 @@ class Steps:
         start: the values that are known before, with the user's own answer.
         answers: the number of answers.
         mask_shifts: for each draw that the hash depends on, how many low bits the hash does not read.
+        tracked: how many answers are tracked.
     """
 
-    def __init__(self, steps: Any, start: Env, answers: int, mask_shifts: dict[str, int]) -> None:
+    def __init__(self, steps: Any, start: Env, answers: int, mask_shifts: dict[str, int], tracked: int = 2) -> None:
         self._steps, self._start, self._d, self._shifts = steps, start, answers, mask_shifts
-        self.answers = answers
+        self.answers, self.tracked = answers, tracked
+        start["atoms"] = tracked
 
     def branches(self, most: int) -> list[tuple[Fraction, Env]]:
         """Return the probability and the values of each branch. Raises Unknown for a step without a rule."""
@@ -404,7 +406,7 @@ class Steps:
                 return [(_ALL, chosen._replace(loose=False), env)]
             case "mul", [2, Buckets(root, size, 1)]:
                 return [(_ALL, Buckets(root, size, 2), env)]
-            case "eq", [Buckets(root, _, 1), Ans(atom)] if atom < 2:
+            case "eq", [Buckets(root, _, 1), Ans(atom)] if atom < self.tracked:
                 return [(_ALL, Row(("one", atom), root), env)]
             case "add", [Buckets(root, _, 2), Row(tree, over)] if over == root and _is_bit(tree):
                 return [(_ALL, Marked(root, tree), env)]
@@ -576,14 +578,19 @@ class Steps:
         return found
 
     def drawn_buckets(self, root: str, size: int, env: Env) -> Outcomes:
-        """Return which of the two tracked answers are among the buckets."""
+        """Return which of the tracked answers are among the buckets."""
         if ("buckets", root) in env:
             return [(_ALL, env["buckets", root], env)]
-        d = self._d
-        both = Fraction(size * (size - 1), d * (d - 1))
-        one = Fraction(size, d) - both
-        every = ((both, (1, 1)), (one, (1, 0)), (one, (0, 1)), (1 - both - 2 * one, (0, 0)))
-        return [(w, held, {**env, ("buckets", root): held}) for w, held in every if w]
+        states: list[tuple[Fraction, tuple[int, ...]]] = [(_ALL, ())]
+        for known in range(self.tracked):
+            states = [
+                (w * c, (*held, bit))
+                for w, held in states
+                for chance in (Fraction(size - sum(held), self._d - known),)
+                for bit, c in ((1, chance), (0, 1 - chance))
+                if c
+            ]
+        return [(w, held, {**env, ("buckets", root): held}) for w, held in states]
 
     # -- masks -------------------------------------------------------------------------------------------------------
 

@@ -20,13 +20,17 @@ time: the parity with the bits in which they differ, which are not all zero, is 
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ...errors import NotSupported
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
+from ..interpreter import as_reports, bit_of
 from .kept_draws import of_answers
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .symbolic_answers import (
@@ -50,9 +54,12 @@ from .totality import bounds_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from ..client_program import Program
 
 _MOST_BRANCHES = 4000
+_NUMBERED = ("answer", "set", "sequence", "marked", "row")
 _SHARED_LABEL = "two draws may be made of the same words of the secret"
 
 
@@ -122,16 +129,15 @@ class TrackedAnswers(Law):
         if not self.tight and self.laws[0].keys() != self.laws[1].keys():
             raise Unknown("what the report is computed from, or some cell, may rule an answer out")
 
-    def _law(self, own: int) -> dict[Any, Fraction]:
+    def _law(self, own: int, tracked: int = 2) -> dict[Any, Fraction]:
         start: dict[Any, Any] = {name: Const(name) for name in self.program.tables}
-        start["atoms"] = 2
         steps, shifts = self.program.steps, dict[str, int]()
         if self.cells is None:
             start["value"] = Ans(own)
         else:
             start[self.cells.step] = Ans(own)
             steps, shifts = self._after_the_map(start)
-        run = Steps(steps, start, self.answers, shifts)
+        run = Steps(steps, start, self.answers, shifts, tracked)
         found: dict[Any, Fraction] = {}
         for weight, env in run.branches(_MOST_BRANCHES):
             parts = [env[part[1]] for part in self.program.report["parts"]]
@@ -177,7 +183,42 @@ class TrackedAnswers(Law):
 
     def comparison(self, first: int, second: int) -> Comparison:
         """Return the comparison of two answers, with one outcome for each relation."""
-        return Comparison.of(Factor(tuple(self.pairs()[0])))
+        return Comparison.of(self.factor)
+
+    @functools.cached_property
+    def factor(self) -> Factor:
+        """The outcomes of two answers, with their floors where they are known."""
+        return Factor(tuple(self.pairs()[0]), self._floors())
+
+    def _floors(self) -> tuple[Fraction, ...]:
+        """Return for each relation the least share that any answer's reports have of it, see `Comparison.covered`.
+
+        Reports of one relation to three answers have one law under each of the three, and the third stands for all
+        others. So the least ratio to P + Q over the relations to three is that of any answer.
+        """
+        if not self.tight:
+            return ()
+        least = [min(p, q) for p, q in self.pairs()[0]]
+        if self.answers == 2:
+            return tuple(least)
+        try:
+            laws = [self._law(own, 3) for own in range(3)]
+        except Unknown:
+            return ()
+        for place, relation in enumerate(self.relations):
+            total = sum(self.pairs()[0][place])
+            for three in {*laws[0], *laws[1]}:
+                if tuple(map(_to_two, three)) == relation:
+                    both = laws[0].get(three, Fraction(0)) + laws[1].get(three, Fraction(0))
+                    least[place] = min(least[place], laws[2].get(three, Fraction(0)) / both * total)
+        return tuple(least)
+
+    def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
+        """Return the outcome of `comparison` of each report."""
+        if not self.tight or any(len(relation) != 1 or relation[0][0] not in _NUMBERED for relation in self.relations):
+            raise NotSupported("reports of several parts are not numbered")
+        numbers = {_pair(relation): place for place, relation in enumerate(self.relations)}
+        return numbered(related(reports, self.relations[0][0][0], first, second), numbers)
 
     def worst(self) -> Worst:
         """Return two answers, and the relation with the largest likelihood ratio."""
@@ -287,11 +328,11 @@ def _relations(run: Steps, sent: list[Any], env: dict[Any, Any]) -> Iterator[tup
     )
     if len(large) > 1:
         raise Unknown("several sets, sequences or rows are sent")
-    shown = [0, 1, *(each.atom for each in leaves if isinstance(each, Ans))]
+    shown = [*range(run.tracked), *(each.atom for each in leaves if isinstance(each, Ans))]
     for one in large:
         shown += _atoms(one, env)
     atoms = list(dict.fromkeys(shown))
-    if len(atoms) > 2 and any(isinstance(each, Marked | Buckets) for each in large):
+    if len(atoms) > run.tracked and any(isinstance(each, Marked | Buckets) for each in large):
         raise Unknown("other answers are sent with buckets")
     label = {atom: place for place, atom in enumerate(atoms)}
     states: list[tuple[Fraction, tuple[Any, ...], dict[Any, Any]]] = [(Fraction(1), (), env)]
@@ -359,7 +400,7 @@ def _relation(run: Steps, leaf: Any, atoms: list[int], label: dict[int, int], en
     if isinstance(leaf, Ans):
         return [(one, ("answer", label[leaf.atom]), env)]
     if isinstance(leaf, Parity):
-        if leaf.atom > 1:
+        if leaf.atom > 1 or run.tracked > 2:
             raise Unknown("a parity with another answer is sent")
         found = []
         for w, apart, after in run.parities_differ(leaf.root, env):
@@ -398,10 +439,10 @@ def _form(leaf: Any) -> Any:
     return _elsewhere(leaf.tree) if isinstance(leaf, Marked) else "buckets"
 
 
-def _marks(run: Steps, leaf: Any, held: tuple[int, int], env: Any) -> Any:
-    """Return the bits that are sent with the two answers; -1 for an answer that is not among the buckets."""
+def _marks(run: Steps, leaf: Any, held: tuple[int, ...], env: Any) -> Any:
+    """Return the bits that are sent with the tracked answers; -1 for an answer that is not among the buckets."""
     states: Any = [(Fraction(1), (), env)]
-    for atom in (0, 1):
+    for atom in range(run.tracked):
         if not held[atom]:
             states = [(w, (*done, -1), known) for w, done, known in states]
         elif isinstance(leaf, Buckets):
@@ -413,6 +454,54 @@ def _marks(run: Steps, leaf: Any, held: tuple[int, int], env: Any) -> Any:
                 for c, bit, after in run.place(leaf.tree, atom, known)
             ]
     return states
+
+
+def _to_two(item: tuple[Any, ...]) -> Any:
+    """Return the relation to the first two answers alone."""
+    if item[0] == "answer":
+        return item[0], min(item[1], 2)
+    return item if item[0] == "number" else (item[0], item[1][:2], *item[2:])
+
+
+def _pair(relation: Any) -> tuple[int, int]:
+    """Return what a report says of each of the two answers."""
+    ((kind, said, *_),) = relation
+    return (int(said == 0), int(said == 1)) if kind == "answer" else said
+
+
+def related(reports: Any, kind: str, first: int, second: int) -> list[NDArray[np.int64]]:
+    """Return what each report says of two answers: an array for each.
+
+    An answer is sent, or not; a set holds it; a sequence has it at a place, or -1; a row has its bit; and of marked
+    numbers the bit, or -1.
+    """
+    if kind == "row":
+        return [bit_of(reports, answer) for answer in (first, second)]
+    rows = as_reports(reports).astype(np.int64)
+    if kind == "answer":
+        return [(rows.reshape(len(rows)) == answer).astype(np.int64) for answer in (first, second)]
+    rows = rows.reshape(len(rows), -1)
+    found = []
+    for answer in (first, second):
+        held = rows >> 1 == answer if kind == "marked" else rows == answer
+        place = held.argmax(axis=1)
+        said = {"set": 1, "sequence": place, "marked": rows[np.arange(len(rows)), place] & 1}[kind]
+        found.append(np.where(held.any(axis=1), said, 0 if kind == "set" else -1))
+    return found
+
+
+def numbered(said: list[NDArray[np.int64]], numbers: dict[tuple[int, int], int]) -> NDArray[np.int64]:
+    """Return the numbers of pairs. Raises `NotSupported` for a pair that no report has."""
+    width = max(max(pair) for pair in numbers) + 2
+    table = np.full(width * width, -1)
+    for (one, other), number in numbers.items():
+        table[(one + 1) * width + other + 1] = number
+    if any(len(each) and (each.max() > width - 2) for each in said):
+        raise NotSupported("reports must be those of the client program")
+    codes: NDArray[np.int64] = table[(said[0] + 1) * width + said[1] + 1]
+    if len(codes) and codes.min() < 0:
+        raise NotSupported("reports must be those of the client program")
+    return codes
 
 
 def _to_first(item: tuple[Any, ...]) -> Any:

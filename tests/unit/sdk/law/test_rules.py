@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 
 from changed_programs import HALF, MOST, any_changed, good_programs, hadamard, judged, listed, program, random_program
@@ -15,6 +16,7 @@ from changed_programs import HALF, MOST, any_changed, good_programs, hadamard, j
 from changed_programs import ticks, verdicts, words  # isort: skip
 
 import ldp_budget
+from ldp_budget import NotSupported
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.law import Unknown, law_of
@@ -150,6 +152,32 @@ def test_tight_law_has_the_listed_loss_and_variation(place: int) -> None:
             assert (law.ratio, law.variation) == (ratio, apart), rule.rule
         else:
             assert law.ratio is None or law.ratio >= ratio
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(COUNT))
+def test_outcomes_and_floors_of_a_tight_law_are_those_of_the_listed_reports(place: int) -> None:
+    made = good_programs()[place]
+    laws = listed(made)
+    assert laws is not None
+    rows = sorted(set().union(*laws))
+    reports = np.frombuffer(b"".join(rows), made.report["dtype"]).reshape(len(rows), *made.report["shape"])
+    for rule in RULES:
+        try:
+            law = rule(made)  # type: ignore[call-arg]
+            codes = law.outcomes(reports, 0, 1) if law.tight else []
+        except NotSupported:
+            continue
+        masses, floors = law.comparison(0, 1).masses(), law.comparison(0, 1).floors()
+        for side in (0, 1):
+            sums = [Fraction(0)] * len(masses)
+            for row, code in zip(rows, codes, strict=bool(len(codes))):
+                sums[code] += laws[side].get(row, Fraction(0))
+            assert not len(codes) or sums == [mass[side] for mass in masses], rule.rule
+        for row, code in zip(rows, codes, strict=bool(len(codes))):
+            both = sum(laws[side].get(row, Fraction(0)) for side in (0, 1))
+            least = min(each.get(row, Fraction(0)) for each in laws)
+            assert floors is None or least * sum(masses[code]) >= floors[code] * both, rule.rule
 
 
 @pytest.mark.slow
