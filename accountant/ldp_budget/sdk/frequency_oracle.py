@@ -272,11 +272,28 @@ class FrequencyMechanism(Mechanism):
         return found
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Return the comparison of two answers that the client program's law has; see `Mechanism.compare`."""
+        """Return the comparison of two answers that the client program's law has; see `Mechanism.compare`.
+
+        Parameters:
+            first: an answer.
+            second: another answer.
+
+        Raises:
+            NotSupported: there is no client program, or its law is not derived exactly.
+        """
         return self.report_law.comparison(first, second)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        """Return the outcome of `compare` that each report has; see `Mechanism.outcomes`."""
+        """Return the outcome of `compare` that each report has; see `Mechanism.outcomes`.
+
+        Parameters:
+            reports: as `randomize` returns them.
+            first: an answer.
+            second: another answer.
+
+        Raises:
+            NotSupported: as for `compare`; or reports of this form are not numbered.
+        """
         return self.report_law.outcomes(reports, first, second)
 
     @functools.cached_property

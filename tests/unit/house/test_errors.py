@@ -51,6 +51,7 @@ ERRORS = [
     NameTaken("collection", "poll", "exists already"),
     PluginError("toy", "it is broken"),
     NotSupported("no such rule"),
+    Unknown("independent places: no row is sent"),
     LedgerError("budget.db", "it is locked"),
     LedgerMissing("budget.db"),
     LedgerMoved("budget.db", "moved.db", complete=True),

@@ -99,6 +99,7 @@ UNTRIED = {
     "FrequencyMechanism": "is subclassed; `oue` is tried",
     "NumericMechanism": "is subclassed; `laplace` is tried",
     **dict.fromkeys(("Mechanism.compare", "Mechanism.compare_repeated", "Mechanism.outcomes"), AUTHORS),
+    **dict.fromkeys(("FrequencyMechanism.compare", "FrequencyMechanism.outcomes"), AUTHORS),
     "NumericMechanism.distribution": AUTHORS,
     **dict.fromkeys(("NumericMechanism.density", "NumericMechanism.log_density"), AUTHORS),
     **dict.fromkeys(("NumericMechanism.error_at", "NumericMechanism.report_breakpoints"), AUTHORS),

@@ -215,7 +215,9 @@ class TrackedAnswers(Law):
 
     def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
         """Return the outcome of `comparison` of each report."""
-        if not self.tight or any(len(relation) != 1 or relation[0][0] not in _NUMBERED for relation in self.relations):
+        if not self.tight or any(
+            len(relation) != 1 or relation[0][0] not in _NUMBERED for relation in self.relations
+        ):
             raise NotSupported("reports of several parts are not numbered")
         numbers = {_pair(relation): place for place, relation in enumerate(self.relations)}
         return numbered(related(reports, self.relations[0][0][0], first, second), numbers)
