@@ -31,7 +31,9 @@ def test_misspelled_hook_lists_the_hooks(monkeypatch: pytest.MonkeyPatch) -> Non
 
     failed = loaded(monkeypatch, register_mechanism=register_mechanism).failed
     assert "unknown hook 'register_mechanism'" in failed
-    assert failed.endswith("The hooks are register_mechanisms, register_commands, guarantee_of, source_of, declaration_of")
+    assert failed.endswith(
+        "The hooks are register_mechanisms, register_commands, guarantee_of, source_of, declaration_of"
+    )
 
 
 def test_failed_plugin_is_listed_under_its_name(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:

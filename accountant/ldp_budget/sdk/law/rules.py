@@ -29,16 +29,37 @@ STRUCTURE: tuple[type[Law], ...] = (
 RULES: tuple[type[Law], ...] = (*STRUCTURE, AllOutcomes, Numbers)
 
 
+_FEW_RUNS = 1 << 11
+"""The most outcomes that are listed beside a rule."""
+
+
 def law_of(program: Program) -> Law:
     """Return the law of one report of a program.
+
+    At small sizes the list of all outcomes is held against the rule. The list is also returned in place of a bound.
 
     Parameters:
         program: the client program.
 
     Raises:
-        Unknown: no rule derives the law; the message has the reason of each rule.
+        Unknown: no rule derives the law; the message has the reason of each rule. Or a rule and the list differ.
     """
-    return _first(RULES, program)
+    try:
+        found = law_by_structure(program)
+    except Unknown as error:
+        try:
+            return _first((AllOutcomes, Numbers), program)
+        except Unknown as more:
+            raise Unknown(f"{error}; {more}") from None
+    try:
+        listed = AllOutcomes(program, _FEW_RUNS) if found.tight else AllOutcomes(program)
+    except Unknown:
+        return found
+    ratio, most = listed.ratio, found.ratio
+    bounded = listed.variation <= found.variation and (most is None or (ratio is not None and ratio <= most))
+    if not bounded or (found.tight and (ratio, listed.variation) != (most, found.variation)):
+        raise Unknown(f"the law by {found.rule} is not that of all outcomes listed")
+    return found if found.tight else listed
 
 
 def law_by_structure(program: Program) -> Law:

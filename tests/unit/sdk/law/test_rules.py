@@ -241,8 +241,8 @@ def test_tick_law_covers_sets_that_differ_in_every_option() -> None:
 
 
 def test_stated_epsilon_that_is_exceeded_is_refused_with_the_loss() -> None:
-    law = law_of(words())
-    assert law.rule == "tracked answers"
+    law = TrackedAnswers(words())
+    assert not law.tight
     with pytest.raises(Unknown, match=r"larger than the stated ε: 0\.5"):
         law.guarantee(Decimal("0.5"))
     made = ldp_budget.mechanism("grr")(epsilon=2, domain_size=2**20)
@@ -260,3 +260,15 @@ def test_tracked_answers_refuse_two_kept_draws_of_one_label() -> None:
     ]
     with pytest.raises(Unknown, match="same words of the secret"):
         TrackedAnswers(program(steps, uint("r"), memo="value"))
+
+
+def test_law_that_differs_from_the_list_of_outcomes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = good_programs()[0]
+    assert law_of(made).rule == "tracked answers"
+    monkeypatch.setattr(TrackedAnswers, "variation", Fraction(1, 100))
+    with pytest.raises(Unknown, match="is not that of all outcomes listed"):
+        law_of(made)
+
+
+def test_law_of_a_small_bound_is_that_of_all_outcomes() -> None:
+    assert law_of(words()).rule == "all outcomes"
