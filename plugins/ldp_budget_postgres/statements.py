@@ -11,38 +11,30 @@ from ldp_budget.guarantees.fixed_point import Costs
 from ldp_budget.ledger.calendar import DAY_MICROS
 from ldp_budget.ledger.models import (
     IN_ROUNDS,
-    NUMBERED,
     AccountMac,
-    AdminLogEntry,
     Checkpoint,
-    EntryLabel,
     EntryNote,
     IdempotencyRecord,
+    KeptPeriod,
     MemoisedCount,
-    Numbered,
     PartitionHead,
-    PricedMechanism,
     QuotaUse,
-    Repair,
-    StoredCollection,
-    StoredPolicy,
     StoredReport,
     Tombstone,
     User,
     WindowSum,
 )
+from ldp_budget.ledger.tables import TABLES, Dialect, NamedReads
 
 from .schema import PARTITIONED, ask_catalog, compare_catalog
 from .write_buffer import (
     ACCOUNT_MACS,
     AMOUNTS,
-    CHARGE,
     COUNTERS,
     ENTRIES,
     ENTRY,
     NOTES,
     NUMBERED_ROWS,
-    POLICY,
     RECORDS,
     RENEWED,
     REPORTS,
@@ -56,7 +48,8 @@ from .write_buffer import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ldp_budget.ledger.storage import N, Renew
+    from ldp_budget.ledger.storage import Renew
+    from ldp_budget.ledger.tables import R
 
     from .write_buffer import NUMBERED_ROWS, PrefetchedRows, Unit
 
@@ -79,7 +72,7 @@ _STRAY_NOTES = (
     " WHERE n.partition = %s AND u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
 )
 _CHARGED, _VOIDED = "FILTER (WHERE kind <> 'voided')", "FILTER (WHERE kind = 'voided')"
-_CHARGES = "FROM journal WHERE partition = %s AND kind IN ('spent', 'reserved', 'voided')"
+_CHARGES = "FROM journal WHERE partition = %(here)s AND kind IN ('spent', 'reserved', 'voided')"
 _REPORTS, _VOIDED_REPORTS = (f"coalesce(sum(reports) {which}, 0)::int8" for which in (_CHARGED, _VOIDED))
 _BY_MECHANISM = (
     f"SELECT priced_mechanism, count(*) {_CHARGED}, {_REPORTS}, count(*) {_VOIDED}, {_VOIDED_REPORTS}, max(at)"
@@ -87,14 +80,14 @@ _BY_MECHANISM = (
 )
 _BY_DAY = (
     f"SELECT at / {DAY_MICROS} AS day, count(DISTINCT account) {_CHARGED}, count(*) {_CHARGED}, {_REPORTS},"
-    f" {_VOIDED_REPORTS} {_CHARGES} AND at >= %s GROUP BY day ORDER BY day"
+    f" {_VOIDED_REPORTS} {_CHARGES} AND at >= %(0)s GROUP BY day ORDER BY day"
 )
 # The response of a refusal (`Receipt.store`): its status; numbers from policy and time on; the periods that refused.
 _REFUSED_AT = "(response::json #>> '{1,1}')::int8"
 _REFUSALS_BY_DAY = (
     f"SELECT {_REFUSED_AT} / {DAY_MICROS} AS day, (response::json #>> '{{1,0}}')::int8 AS policy,"
-    " response::json #>> '{2,0}' AS periods, count(*) FROM idempotency_records WHERE partition = %s"
-    f" AND number IS NOT NULL AND {_REFUSED_AT} >= %s GROUP BY day, policy, periods ORDER BY day, policy, periods"
+    " response::json #>> '{2,0}' AS periods, count(*) FROM idempotency_records WHERE partition = %(here)s"
+    f" AND number IS NOT NULL AND {_REFUSED_AT} >= %(0)s GROUP BY day, policy, periods ORDER BY day, policy, periods"
 )
 _ALIKE = [name for name in ENTRY.split(", ") if name not in ("entry", "account")]
 _FIRST_OTHER = (
@@ -104,11 +97,11 @@ _FIRST_OTHER = (
 )
 _REFUSED_IN_RUNS = (
     "SELECT coalesce(sum(json_array_length(response::json -> 'refused')), 0)::int8 FROM batch_runs"
-    " WHERE partition = %s AND kind = 'charged'"
+    " WHERE partition = %(here)s AND kind = 'charged'"
 )
 _USERS_BY_SUMS = (
     f"SELECT window_name, {AMOUNTS}, count(*) FROM users JOIN window_sums USING (partition, account)"
-    " WHERE partition = %s AND user_hash IS NOT NULL AND window_name = ANY(%b::text[])"
+    " WHERE partition = %(here)s AND user_hash IS NOT NULL AND window_name = ANY(%(0)b::text[])"
     f" GROUP BY window_name, {AMOUNTS}"
 )
 _STRAY_REPORTS = (
@@ -116,17 +109,8 @@ _STRAY_REPORTS = (
     " LEFT JOIN users u ON u.partition = r.partition AND u.account = j.account"
     " WHERE r.partition = %s AND r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
-_SET_LABEL = (
-    "INSERT INTO memoised_counts VALUES (%s, %s, %s, %s, %s, %s)"
-    " ON CONFLICT (partition, account, label, priced_mechanism, window_name) DO UPDATE SET reports = excluded.reports"
-)
-_SET_PERIOD = (
-    "INSERT INTO periods VALUES (%s, %s, %s) ON CONFLICT (partition, period) DO UPDATE SET since = excluded.since"
-)
-_SET_QUOTA = (
-    "INSERT INTO quotas VALUES (%s, %s, %s, %s, %s)"
-    " ON CONFLICT (partition, account, plan, guarantee) DO UPDATE SET used = excluded.used"
-)
+_BUFFERED = {User: USERS, IdempotencyRecord: RECORDS, EntryNote: NOTES, **NUMBERED_ROWS}
+"""The statements of rows that are sent together, see `write_buffer`."""
 _RENEWED_TOGETHER = 5_000
 
 
@@ -135,7 +119,44 @@ def end_of(row: tuple[Any, ...]) -> tuple[PartitionHead, bytes]:
     return PartitionHead(*row[1:-1]), row[-1]
 
 
-class PostgresRows:
+_DIALECT = Dialect("%s", "partition", ' COLLATE "C"')
+_REPLACE = {
+    kind: f"{_DIALECT.insert(kind)} ON CONFLICT (partition, {', '.join(TABLES[kind].key)}) DO UPDATE"
+    f" SET {(last := TABLES[kind].columns[-1])} = excluded.{last}"
+    for kind in (MemoisedCount, QuotaUse, KeptPeriod)
+}
+_QUERIES = {
+    "entry": f"SELECT {ENTRY} FROM journal WHERE partition = %(here)s AND entry = %(0)s",
+    "resolution": f"SELECT {ENTRY} FROM journal WHERE partition = %(here)s AND resolves = %(0)s",
+    "repairs": "SELECT entry, at FROM journal WHERE partition = %(here)s AND kind = 'clock' AND entry >= %(0)s"
+    " ORDER BY entry",
+    "notes_of": "SELECT entry, note, row_mac FROM notes WHERE partition = %(here)s AND entry BETWEEN %(0)s AND %(1)s"
+    " AND entry IN (SELECT entry FROM journal WHERE partition = %(here)s AND account = %(2)s) ORDER BY entry",
+    "was_charged": "SELECT 1 FROM journal WHERE partition = %(here)s AND policy = %(0)s AND priced_mechanism > 0"
+    " LIMIT 1",
+    "refusals": f"{_RECORD} WHERE partition = %(here)s AND number BETWEEN %(0)s AND %(1)s ORDER BY number",
+    "waiting_of": f"SELECT {', '.join(StoredReport._fields)} FROM reports WHERE partition = %(here)s"
+    " AND state = 'waiting' AND entry IN (SELECT entry FROM journal WHERE partition = %(here)s AND account = %(0)s)"
+    " ORDER BY number",
+    "rounds": "SELECT name FROM rounds WHERE partition = %(here)s AND collection = %(0)s AND part = 0 ORDER BY number",
+    "report_counts": "SELECT collection, state, count(*) FROM reports WHERE partition = %(here)s"
+    f" GROUP BY collection, state UNION ALL SELECT collection, '{IN_ROUNDS}', sum(reports)::int8 FROM rounds"
+    " WHERE partition = %(here)s GROUP BY collection",
+    "charges_by_mechanism": _BY_MECHANISM,
+    "charges_by_day": _BY_DAY,
+    "refusals_by_day": _REFUSALS_BY_DAY,
+    "refused_in_runs": _REFUSED_IN_RUNS,
+    "users_by_sums": _USERS_BY_SUMS,
+    # The entries of no account are few, and an index finds them.
+    "policies_set": "SELECT policy, api_key FROM journal WHERE partition = %(here)s AND account = 0"
+    " AND kind = 'policy' ORDER BY entry",
+}
+"""The named queries. Each condition of a table names the partition."""
+_SLOW = {name for name in _QUERIES if name.startswith(("charges_", "refus", "users_", "report_"))} - {"refusals"}
+"""Their time grows with the size of the partition."""
+
+
+class PostgresRows(NamedReads):
     """One partition of a PostgreSQL ledger inside a transaction; writable if the transaction is."""
 
     def __init__(
@@ -149,7 +170,7 @@ class PostgresRows:
     def _ask(self, sql: str, *values: Any) -> Any:
         return self._unit.run(sql, values)
 
-    def _one(self, sql: str, *values: Any) -> Any:
+    def _first(self, sql: str, *values: Any) -> Any:
         return self._unit.run(sql, values).fetchone()
 
     def _write(self, sql: str, *values: Any) -> None:
@@ -172,6 +193,46 @@ class PostgresRows:
     def set_end(self, end: PartitionHead, row_mac: bytes | None) -> None:
         self._end = end, self._end[1] if row_mac is None else row_mac
         self._unit.set_end(self._partition, end, row_mac)
+
+    # -- tables -------------------------------------------------------------------------------------------
+
+    def select(self, kind: type[R], first: Any = None, last: Any = None, **equal: Any) -> Iterator[R]:
+        make: Any = cast("Any", kind)._make
+        if kind is Checkpoint:  # one has the heads of all partitions
+            return map(make, self._parts_from(first or 1))
+        return map(make, self._unit.run(*_DIALECT.select(kind, self._partition, first, last, equal)))
+
+    def _parts_from(self, first: int) -> Iterator[tuple[Any, ...]]:
+        while True:
+            sql, values = _DIALECT.select(Checkpoint, self._partition, first, None, {})
+            part = self._ask(f"{sql} LIMIT {_CHECKPOINTS_TOGETHER}", *values).fetchall()
+            yield from part
+            if len(part) < _CHECKPOINTS_TOGETHER:
+                return
+            first = part[-1][0] + 1
+
+    def ask(self, query: str, *values: Any) -> Iterable[tuple[Any, ...]]:
+        if query in _SLOW:
+            self._unit.be_patient()
+        named = {"here": self._partition, **{str(place): value for place, value in enumerate(values)}}
+        return iter(self._unit.run(_QUERIES[query], named))
+
+    def insert(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        buffered = _BUFFERED.get(kind)
+        if buffered is not None:
+            self._put(buffered, rows)
+            return
+        for row in rows:
+            self._write(_DIALECT.insert(kind), *row)
+
+    def replace(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        if kind is StoredReport:
+            self._put(REPORTS, [(row.number, row.state, row.report, row.row_mac) for row in cast("Any", rows)])
+        elif kind in (WindowSum, AccountMac):
+            self._put(SUMS if kind is WindowSum else ACCOUNT_MACS, rows)
+        else:
+            for row in rows:
+                self._write(_REPLACE[kind], *row)
 
     # -- one user -----------------------------------------------------------------------------------------
 
@@ -197,32 +258,6 @@ class PostgresRows:
         sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"
         return [hashed for (hashed,) in self._ask(sql, self._partition, list(users))]
 
-    def is_erased_account(self, account: int) -> bool:
-        sql = "SELECT 1 FROM users WHERE partition = %s AND account = %s AND user_hash IS NULL"
-        return self._one(sql, self._partition, account) is not None
-
-    def spent(self, account: int, window: str) -> Costs | None:
-        sql = f"SELECT {AMOUNTS} FROM window_sums WHERE partition = %s AND account = %s AND window_name = %s"
-        row = self._one(sql, self._partition, account, window)
-        return None if row is None else Costs._make(row)
-
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
-        sql = (
-            "SELECT reports FROM memoised_counts WHERE partition = %s AND account = %s AND label = %s"
-            " AND priced_mechanism = %s AND window_name = %s"
-        )
-        row = self._one(sql, self._partition, account, label, charge, window)
-        return 0 if row is None else int(row[0])
-
-    def quota_used(self, account: int, plan: str, promise: str) -> int:
-        sql = "SELECT used FROM quotas WHERE partition = %s AND account = %s AND plan = %s AND guarantee = %s"
-        row = self._one(sql, self._partition, account, plan, promise)
-        return 0 if row is None else int(row[0])
-
-    def plans_used(self, account: int) -> Iterable[str]:
-        sql = "SELECT DISTINCT plan FROM quotas WHERE partition = %s AND account = %s AND used > 0"
-        return [plan for (plan,) in self._ask(sql, self._partition, account)]
-
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
         if self._ahead is not None:
             known = self._ahead.idempotency_records(self._partition, users, keys)
@@ -230,12 +265,6 @@ class PostgresRows:
                 return known
         sql = f"{_RECORD} WHERE partition = %s AND user_hash = ANY(%b::bytea[]) AND key_hash = ANY(%b::bytea[])"
         return map(IdempotencyRecord._make, self._ask(sql, self._partition, list(users), list(keys)))
-
-    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
-        return map(
-            IdempotencyRecord._make,
-            self._ask(f"{_RECORD} WHERE partition = %s AND user_hash = %s", self._partition, user),
-        )
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -247,31 +276,10 @@ class PostgresRows:
             yield row[:-1], row[-1]
 
     def alike(self, number: int, last: int) -> list[int]:
-        found = self._one(_FIRST_OTHER, self._partition, number, number, last)
+        found = self._first(_FIRST_OTHER, self._partition, number, number, last)
         until = last if found is None else found[0] - 1
         sql = "SELECT account FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
         return [account for (account,) in self._ask(sql, self._partition, number, until)]
-
-    def entry(self, number: int) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None
-        row = self._one(f"SELECT {ENTRY} FROM journal WHERE partition = %s AND entry = %s", self._partition, number)
-        return row
-
-    def resolution(self, number: int) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None
-        row = self._one(
-            f"SELECT {ENTRY} FROM journal WHERE partition = %s AND resolves = %s", self._partition, number
-        )
-        return row
-
-    def repairs(self, first: int = 1) -> Iterator[Repair]:
-        sql = "SELECT entry, at FROM journal WHERE partition = %s AND kind = 'clock' AND entry >= %s ORDER BY entry"
-        return map(Repair._make, self._ask(sql, self._partition, first))
-
-    def label(self, number: int) -> EntryLabel | None:
-        sql = "SELECT entry, label, salt FROM entry_labels WHERE partition = %s AND entry = %s"
-        row = self._one(sql, self._partition, number)
-        return None if row is None else EntryLabel._make(row)
 
     def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
         sql = f"{_LABELLED} AND account = %s AND entry >= %s ORDER BY entry LIMIT %s"
@@ -282,23 +290,11 @@ class PostgresRows:
         sql = f"{_LABELLED} AND account BETWEEN %s AND %s{late} ORDER BY account, entry"
         return iter(self._ask(sql, self._partition, first, last))
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
-        entries = (
-            "" if account is None else f"SELECT entry FROM journal WHERE partition = %s AND account = {account:d}"
-        )
-        mine = entries and f" AND entry IN ({entries})"
-        sql = f"SELECT entry, note, row_mac FROM notes WHERE partition = %s AND entry BETWEEN %s AND %s{mine} ORDER BY entry"
-        values = (self._partition, first, last, *([self._partition] if mine else ()))
-        return map(EntryNote._make, self._ask(sql, *values))
-
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         mine = "" if account is None else f" AND account = {account:d}"
         ended = "SELECT 1 FROM journal e WHERE e.partition = j.partition AND e.resolves = j.entry"
         where = f"partition = %s AND expires > %s{mine} AND NOT EXISTS ({ended})"
         return iter(self._ask(f"SELECT {ENTRY} FROM journal j WHERE {where} ORDER BY entry", self._partition, after))
-
-    def add_notes(self, notes: Sequence[EntryNote]) -> None:
-        self._put(NOTES, notes)
 
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         *before, last = rows
@@ -311,28 +307,7 @@ class PostgresRows:
             (chain_hash, self._partition, number),
         )
 
-    def add_label(self, label: EntryLabel) -> None:
-        self._write("INSERT INTO entry_labels VALUES (%s, %s, %s, %s)", *label)
-
     # -- changes to accounts ------------------------------------------------------------------------------
-
-    def add_user(self, user: User) -> None:
-        self._put(USERS, [user])
-
-    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._put(SUMS, rows)
-
-    def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
-        self._put(ACCOUNT_MACS, rows)
-
-    def set_memoised_reports(self, row: MemoisedCount) -> None:
-        self._write(_SET_LABEL, *row)
-
-    def set_quota_used(self, row: QuotaUse) -> None:
-        self._write(_SET_QUOTA, *row)
-
-    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._put(RECORDS, rows)
 
     def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         self._write("INSERT INTO tombstones VALUES (%s, %s, %s)", *tombstone)
@@ -369,113 +344,12 @@ class PostgresRows:
 
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
 
-    def periods(self) -> dict[str, int]:
-        return dict(self._ask("SELECT period, since FROM periods WHERE partition = %s", self._partition))
-
-    def add_period(self, period: str, since: int) -> None:
-        self._write(_SET_PERIOD, period, since)
-
-    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        sql = (
-            "SELECT priced_mechanism FROM priced_mechanisms"
-            " WHERE partition = %s AND fingerprint = %s AND guarantee = %s AND collection = %s"
-        )
-        row = self._one(sql, self._partition, fingerprint, guarantee, collection)
-        return None if row is None else int(row[0])
-
-    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
-        sql = f"SELECT {CHARGE} FROM priced_mechanisms WHERE partition = %s AND priced_mechanism >= %s ORDER BY priced_mechanism"
-        return map(PricedMechanism._make, self._ask(sql, self._partition, first))
-
-    def add_priced_mechanism(self, charge: PricedMechanism) -> None:
-        self._write(f"INSERT INTO priced_mechanisms (partition, {CHARGE}) VALUES ({', '.join(['%s'] * 12)})", *charge)
-
-    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
-        sql = f"SELECT {POLICY} FROM policies WHERE partition = %s AND policy >= %s ORDER BY policy"
-        return map(StoredPolicy._make, self._ask(sql, self._partition, first))
-
-    def was_charged(self, policy: int) -> bool:
-        sql = "SELECT 1 FROM journal WHERE partition = %s AND policy = %s AND priced_mechanism > 0 LIMIT 1"
-        return self._one(sql, self._partition, policy) is not None
-
-    def add_policy(self, policy: StoredPolicy) -> None:
-        self._write(f"INSERT INTO policies (partition, {POLICY}) VALUES ({', '.join(['%s'] * 7)})", *policy)
-
-    def collection(self, name: str) -> StoredCollection | None:
-        sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s AND name = %s"
-        row = self._one(sql, self._partition, name)
-        return None if row is None else StoredCollection._make(row)
-
-    def collections(self) -> Iterator[StoredCollection]:
-        sql = "SELECT number, name, fingerprint, definition, row_mac FROM collections WHERE partition = %s ORDER BY name"
-        return map(StoredCollection._make, self._ask(sql, self._partition))
-
-    def add_collection(self, collection: StoredCollection) -> None:
-        self._write("INSERT INTO collections VALUES (%s, %s, %s, %s, %s, %s)", *collection)
-
-    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
-        columns = "number, at, kind, name, body, api_key"
-        sql = f"SELECT {columns} FROM admin_log WHERE partition = %s AND number >= %s ORDER BY number"
-        return map(AdminLogEntry._make, self._ask(sql, self._partition, first))
-
-    def add_record(self, record: AdminLogEntry) -> None:
-        self._write("INSERT INTO admin_log VALUES (%s, %s, %s, %s, %s, %s, %s)", *record)
-
-    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
-        sql = (
-            "SELECT number, at, heads, chain_hash FROM checkpoints WHERE partition = %s AND number >= %s ORDER BY number"
-            f" LIMIT {_CHECKPOINTS_TOGETHER}"
-        )
-        while True:
-            part = self._ask(sql, self._partition, first).fetchall()
-            yield from map(Checkpoint._make, part)
-            if len(part) < _CHECKPOINTS_TOGETHER:
-                return
-            first = part[-1][0] + 1
-
-    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
-        self._write("INSERT INTO checkpoints VALUES (%s, %s, %s, %s, %s)", *checkpoint)
-
     # -- all rows of a table ------------------------------------------------------------------------------
-
-    def users(self, first: int, last: int) -> Iterator[User]:
-        return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
-
-    def tombstones(self) -> Iterator[Tombstone]:
-        sql = "SELECT user_hash, row_mac FROM tombstones WHERE partition = %s ORDER BY user_hash"
-        return map(Tombstone._make, self._ask(sql, self._partition))
-
-    def sums(self, first: int, last: int) -> Iterator[WindowSum]:
-        rows = self._of_accounts(
-            f"account, window_name, {AMOUNTS} FROM window_sums", "account, window_name", first, last
-        )
-        return map(WindowSum._make, rows)
 
     def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
         assert amount in Costs._fields
         sql = f"SELECT account, {amount} FROM window_sums WHERE partition = %s AND window_name = %s ORDER BY account"
         return iter(self._ask(sql, self._partition, window))
-
-    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
-        return map(
-            AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)
-        )
-
-    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        columns = "account, label, priced_mechanism, window_name, reports FROM memoised_counts"
-        return map(
-            MemoisedCount._make,
-            self._of_accounts(columns, "account, label, priced_mechanism, window_name", first, last),
-        )
-
-    def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
-        columns = "account, plan, guarantee, used FROM quotas"
-        order = 'account, plan COLLATE "C", guarantee COLLATE "C"'
-        return map(QuotaUse._make, self._of_accounts(columns, order, first, last))
-
-    def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
-        sql = f"SELECT {columns} WHERE partition = %s AND account BETWEEN %s AND %s ORDER BY {order}"
-        return iter(self._ask(sql, self._partition, first, last))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         return self._every_answer(), None
@@ -491,62 +365,15 @@ class PostgresRows:
                 return
             where, values = "partition = %s AND (user_hash, key_hash) > (%b, %b)", (self._partition, *part[-1][:2])
 
-    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
-        sql = f"{_RECORD} WHERE partition = %s AND number BETWEEN %s AND %s ORDER BY number"
-        return map(IdempotencyRecord._make, self._ask(sql, self._partition, first, last))
-
-    def numbered(self, kind: type[N], *key: Any) -> N | None:
-        table = NUMBERED[kind]
-        where = " AND ".join(f"{name} = %s" for name in kind._fields[1 : 1 + table.key])
-        sql = f"SELECT {', '.join(kind._fields)} FROM {table.name} WHERE partition = %s AND {where}"
-        row = self._one(sql, self._partition, *key)
-        return None if row is None else cast("Any", kind)._make(row)
-
-    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
-        where = "partition = %s AND number BETWEEN %s AND %s ORDER BY number"
-        sql = f"SELECT {', '.join(kind._fields)} FROM {NUMBERED[kind].name} WHERE {where}"
-        return map(cast("Any", kind)._make, self._ask(sql, self._partition, first, last))
-
-    def add_numbered(self, row: Numbered) -> None:
-        self._put(NUMBERED_ROWS[type(row)], [row])
-
-    def waiting_reports(self, *, collection: str | None = None, account: int | None = None) -> Iterator[StoredReport]:
-        where = "partition = %s AND state = 'waiting'"
-        values: list[Any] = [self._partition]
-        if account is not None:
-            where += " AND entry IN (SELECT entry FROM journal WHERE partition = %s AND account = %s)"
-            values += [self._partition, account]
-        elif collection is not None:
-            where += " AND collection = %s"
-            values += [collection]
-        sql = f"SELECT {', '.join(StoredReport._fields)} FROM reports WHERE {where} ORDER BY number"
-        return map(StoredReport._make, self._ask(sql, *values))
-
-    def set_reports(self, rows: Sequence[StoredReport]) -> None:
-        self._put(REPORTS, [(row.number, row.state, row.report, row.row_mac) for row in rows])
-
-    def rounds(self, collection: str) -> list[str]:
-        sql = "SELECT name FROM rounds WHERE partition = %s AND collection = %s AND part = 0 ORDER BY number"
-        return [name for (name,) in self._ask(sql, self._partition, collection)]
-
-    def report_counts(self) -> Mapping[tuple[str, str], int]:
-        self._unit.be_patient()
-        of = "WHERE partition = %s GROUP BY collection"
-        sql = (
-            f"SELECT collection, state, count(*) FROM reports {of}, state UNION ALL"
-            f" SELECT collection, '{IN_ROUNDS}', sum(reports)::int8 FROM rounds {of}"
-        )
-        return {(name, state): count for name, state, count in self._ask(sql, self._partition, self._partition)}
-
     def counts(self) -> dict[str, Any]:
         self._unit.be_patient()
 
         def count(rows: str) -> int:
-            return int(self._one(f"SELECT count(*) FROM {rows}", self._partition)[0])
+            return int(self._first(f"SELECT count(*) FROM {rows}", self._partition)[0])
 
         kinds = "SELECT kind, count(*) FROM journal WHERE partition = %s GROUP BY kind ORDER BY kind"
         return {
-            "engine": {"postgresql": self._one("SHOW server_version")[0].split()[0]},
+            "engine": {"postgresql": self._first("SHOW server_version")[0].split()[0]},
             "users": count("users WHERE partition = %s AND user_hash IS NOT NULL"),
             "erased": count("tombstones WHERE partition = %s"),
             "cut_off": count("users WHERE partition = %s AND user_hash IS NULL"),
@@ -554,30 +381,6 @@ class PostgresRows:
             "notes": count("notes WHERE partition = %s"),
             "entries_by_kind": dict(self._ask(kinds, self._partition).fetchall()),
         }
-
-    def _aggregate(self, sql: str, *values: Any) -> Any:
-        self._unit.be_patient()
-        return self._ask(sql, self._partition, *values)
-
-    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
-        return self._aggregate(_BY_MECHANISM)  # type: ignore[no-any-return]
-
-    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
-        return self._aggregate(_BY_DAY, since)  # type: ignore[no-any-return]
-
-    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
-        return self._aggregate(_REFUSALS_BY_DAY, since)  # type: ignore[no-any-return]
-
-    def refused_in_runs(self) -> int:
-        return int(self._aggregate(_REFUSED_IN_RUNS).fetchone()[0])
-
-    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        return self._aggregate(_USERS_BY_SUMS, list(windows))  # type: ignore[no-any-return]
-
-    def policies_set(self) -> Iterable[tuple[int, int]]:
-        # The entries of no account are few, and an index finds them.
-        where = "partition = %s AND account = 0 AND kind = 'policy' ORDER BY entry"
-        return self._ask(f"SELECT policy, api_key FROM journal WHERE {where}", self._partition)  # type: ignore[no-any-return]
 
     def damage(self) -> Iterator[str]:
         self._unit.be_patient()
@@ -598,9 +401,9 @@ class PostgresRows:
 
         Each table's key begins with the partition, so the index finds the lowest and highest partition fast.
         """
-        (partitions,) = self._one("SELECT count(*) FROM partitions")
+        (partitions,) = self._first("SELECT count(*) FROM partitions")
         for table in PARTITIONED:
             for end in ("min", "max"):
-                (partition,) = self._one(f"SELECT {end}(partition) FROM {table}")
+                (partition,) = self._first(f"SELECT {end}(partition) FROM {table}")
                 if partition is not None and not 0 <= partition < partitions:
                     yield f"{table}: there are rows of partition {partition}, and the ledger has {partitions} partitions"

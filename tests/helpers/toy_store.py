@@ -17,11 +17,12 @@ from ldp_budget.ledger.calendar import DAY_MICROS
 from ldp_budget.ledger.hash_chain import counters_mac
 from ldp_budget.ledger.keyfile import Key, new_key
 from ldp_budget.ledger.storage import NO_SUM, Attempt, Prefetch, Renew, Rooms
+from ldp_budget.ledger.tables import TABLES, NamedReads
 
 Table: TypeAlias = dict[Any, Any]
 
 
-class ToyRows:  # of a partition, each table a dictionary by its key
+class ToyRows(NamedReads):  # of a partition, each table a dictionary by its key
     def __init__(self, key: Key) -> None:
         self._end, self._mac = e.PartitionHead(), counters_mac(key, e.PartitionHead())
         self._users: dict[int, e.User] = {}
@@ -45,6 +46,70 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def set_end(self, end: e.PartitionHead, row_mac: bytes | None) -> None:
         self._end, self._mac = end, row_mac or self._mac
 
+    def _table(self, kind: type[Any]) -> list[Any]:
+        if kind in (e.WindowSum, e.MemoisedCount, e.QuotaUse):
+            of: dict[Any, Any] = {
+                e.WindowSum: self._sums,
+                e.MemoisedCount: self._memoised_counts,
+                e.QuotaUse: self._quotas,
+            }[kind]
+            return [kind(*key, *(value if isinstance(value, tuple) else (value,))) for key, value in of.items()]
+        if kind is e.KeptPeriod:
+            return [e.KeptPeriod(*each) for each in self._periods.items()]
+        if kind in (e.Checkpoint, e.AdminLogEntry):
+            return list(self._checkpoints if kind is e.Checkpoint else self._records)
+        return list((self._of(kind) if kind in e.NUMBERED else self._named[kind]).values())
+
+    @property
+    def _named(self) -> dict[type[Any], Table]:
+        return {
+            e.User: self._users,
+            e.Tombstone: self._tombstones,
+            e.IdempotencyRecord: self._idempotency_records,
+            e.AccountMac: self._macs,
+            e.EntryLabel: self._entry_labels,
+            e.EntryNote: self._notes,
+            e.PricedMechanism: self._priced_mechanisms,
+            e.StoredPolicy: self._policies,
+            e.StoredCollection: self._collections,
+        }
+
+    def select(self, kind: type[Any], first: Any = None, last: Any = None, **equal: Any) -> Iterator[Any]:
+        table = TABLES[kind]
+        key, same = (
+            [table.columns.index(name) for name in table.key],
+            [(table.columns.index(n), v) for n, v in equal.items()],
+        )
+        rows = [row for row in self._table(kind) if all(row[place] == value for place, value in same)]
+        rows = [
+            row for row in rows if (first is None or row[key[0]] >= first) and (last is None or row[key[0]] <= last)
+        ]
+        return iter(sorted(rows, key=lambda row: [row[place] for place in key]))
+
+    def ask(self, query: str, *values: Any) -> Iterable[tuple[Any, ...]]:
+        found: Iterable[tuple[Any, ...]] = getattr(self, f"_{query}")(*values)
+        return found
+
+    def insert(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        self.replace(kind, rows)
+
+    def replace(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        for row in rows:
+            if kind is e.WindowSum:
+                self._sums[row[0], row[1]] = Costs(*row[2:])
+            elif kind in (e.MemoisedCount, e.QuotaUse):
+                (self._memoised_counts if kind is e.MemoisedCount else self._quotas)[row[:-1]] = row[-1]  # type: ignore[index]
+            elif kind is e.KeptPeriod:
+                self._periods[row[0]] = row[1]
+            elif kind in (e.Checkpoint, e.AdminLogEntry):
+                (self._checkpoints if kind is e.Checkpoint else self._records).append(kind(*row))
+            elif kind in e.NUMBERED:
+                self._of(kind)[row[0]] = kind(*row)
+            else:
+                table = TABLES[kind]
+                key = tuple([row[table.columns.index(name)] for name in table.key])
+                self._named[kind][key if len(key) > 1 else key[0]] = kind(*row)
+
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for user in [each for each in self._users.values() if each.user_hash in users]:
             yield from self.accounts_by_number([user.account], windows)
@@ -63,26 +128,8 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
 
-    def is_erased_account(self, account: int) -> bool:
-        return any(user.user_hash is None for user in self.users(account, account))
-
-    def spent(self, account: int, window: str) -> Costs | None:
-        return self._sums.get((account, window))
-
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
-        return self._memoised_counts.get((account, label, charge, window), 0)
-
-    def quota_used(self, account: int, plan: str, promise: str) -> int:
-        return self._quotas.get((account, plan, promise), 0)
-
-    def plans_used(self, account: int) -> Iterable[str]:
-        return {plan for (owner, plan, _), used in self._quotas.items() if owner == account and used}
-
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[e.IdempotencyRecord]:
         return [each for (user, key), each in self._idempotency_records.items() if user in users and key in keys]
-
-    def idempotency_records_of(self, user: bytes) -> Iterator[e.IdempotencyRecord]:
-        return iter([each for each in self._idempotency_records.values() if each.user_hash == user])
 
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         return iter([(self._journal[n], self._links.get(n)) for n in range(first, min(last, len(self._journal)) + 1)])
@@ -90,17 +137,17 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def alike(self, number: int, last: int) -> list[int]:
         return [self._journal[number][3]]
 
-    def entry(self, number: int) -> tuple[Any, ...] | None:
-        return self._journal.get(number)
+    def _entry(self, number: int) -> list[tuple[Any, ...]]:
+        return [self._journal[number]] if number in self._journal else []
 
-    def resolution(self, number: int) -> tuple[Any, ...] | None:
-        return next((row for row in self._journal.values() if row[13] == number), None)
+    def _resolution(self, number: int) -> list[tuple[Any, ...]]:
+        return [row for row in self._journal.values() if row[13] == number]
 
-    def repairs(self, first: int = 1) -> Iterator[e.Repair]:
-        return iter([e.Repair(*row[:2]) for row in self._journal.values() if row[2] == "clock" and row[0] >= first])
+    def _repairs(self, first: int) -> list[tuple[Any, ...]]:
+        return [row[:2] for row in self._journal.values() if row[2] == "clock" and row[0] >= first]
 
-    def label(self, number: int) -> e.EntryLabel | None:
-        return self._entry_labels.get(number)
+    def _notes_of(self, first: int, last: int, account: int) -> list[tuple[Any, ...]]:
+        return [note for note in self.notes(first, last) if self._journal[note.entry][3] == account]
 
     def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
         for number, row in [i for i in self._journal.items() if i[1][3] == account and i[0] >= first][:most]:
@@ -110,16 +157,9 @@ class ToyRows:  # of a partition, each table a dictionary by its key
         for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
             yield from (row for row in self.history(account) if since is None or row[1] >= since)
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[e.EntryNote]:
-        among = (self._notes[entry] for entry in sorted(self._notes) if first <= entry <= last)
-        return iter([note for note in among if account in (None, self._journal[note.entry][3])])
-
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         rows = (row for row in self._journal.values() if row[12] is not None and row[12] > after)
         return iter([row for row in rows if account in (None, row[3]) and self.resolution(row[0]) is None])
-
-    def add_notes(self, notes: Sequence[e.EntryNote]) -> None:
-        self._notes.update((note.entry, note) for note in notes)
 
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         self._journal.update((row[0], row) for row in rows)
@@ -127,30 +167,6 @@ class ToyRows:  # of a partition, each table a dictionary by its key
 
     def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         self._links[number] = chain_hash
-
-    def add_label(self, label: e.EntryLabel) -> None:
-        self._entry_labels[label.entry] = label
-
-    def add_user(self, user: e.User) -> None:
-        self._users[user.account] = user
-
-    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._sums.update(((row[0], row[1]), Costs(*row[2:])) for row in rows)
-
-    def set_account_macs(self, rows: Sequence[e.AccountMac]) -> None:
-        self._macs.update((row.account, row) for row in rows)
-
-    def account_macs(self, first: int, last: int) -> Iterator[e.AccountMac]:
-        return iter([self._macs[account] for account in sorted(self._macs) if first <= account <= last])
-
-    def set_memoised_reports(self, row: e.MemoisedCount) -> None:
-        self._memoised_counts[row[:4]] = row.reports
-
-    def set_quota_used(self, row: e.QuotaUse) -> None:
-        self._quotas[row[:3]] = row.used
-
-    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._idempotency_records.update((tuple(row[:2]), e.IdempotencyRecord(*row)) for row in rows)
 
     def forget(self, tombstone: e.Tombstone, cut_off: e.User | None) -> None:
         self._tombstones[tombstone.user_hash] = tombstone
@@ -185,115 +201,32 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def batch(self, users: list[bytes], windows: list[str]) -> ToyBatch:
         return ToyBatch(self, users)
 
-    def periods(self) -> dict[str, int]:
-        return dict(self._periods)
-
-    def add_period(self, period: str, since: int) -> None:
-        self._periods[period] = since
-
-    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        numbers = {
-            (each.fingerprint, each.guarantee, each.collection): each.number for each in self.priced_mechanisms()
-        }
-        return numbers.get((fingerprint, guarantee, collection))
-
-    def priced_mechanisms(self, first: int = 1) -> Iterator[e.PricedMechanism]:
-        return iter([charge for number, charge in sorted(self._priced_mechanisms.items()) if number >= first])
-
-    def add_priced_mechanism(self, charge: e.PricedMechanism) -> None:
-        self._priced_mechanisms[charge.number] = charge
-
-    def policies(self, first: int = 1) -> Iterator[e.StoredPolicy]:
-        return iter([policy for number, policy in sorted(self._policies.items()) if number >= first])
-
-    def was_charged(self, policy: int) -> bool:
-        return any(row[5] == policy and row[4] for row in self._journal.values())
-
-    def add_policy(self, policy: e.StoredPolicy) -> None:
-        self._policies[policy.number] = policy
-
-    def collection(self, name: str) -> e.StoredCollection | None:
-        return self._collections.get(name)
-
-    def collections(self) -> Iterator[e.StoredCollection]:
-        return iter([self._collections[name] for name in sorted(self._collections)])
-
-    def checkpoints(self, first: int = 1) -> Iterator[e.Checkpoint]:
-        return iter(self._checkpoints[first - 1 :])
-
-    def add_checkpoint(self, checkpoint: e.Checkpoint) -> None:
-        self._checkpoints.append(checkpoint)
-
-    def admin_log(self, first: int = 1) -> Iterator[e.AdminLogEntry]:
-        return iter([record for record in self._records if record.number >= first])
-
-    def add_record(self, record: e.AdminLogEntry) -> None:
-        self._records.append(record)
-
-    def add_collection(self, collection: e.StoredCollection) -> None:
-        self._collections[collection.name] = collection
-
-    def users(self, first: int, last: int) -> Iterator[e.User]:
-        return iter([user for number, user in sorted(self._users.items()) if first <= number <= last])
-
-    def tombstones(self) -> Iterator[e.Tombstone]:
-        return iter(self._tombstones.values())
-
-    def sums(self, first: int, last: int) -> Iterator[e.WindowSum]:
-        return iter([e.WindowSum(*key, *self._sums[key]) for key in sorted(self._sums) if first <= key[0] <= last])
+    def _was_charged(self, policy: int) -> list[tuple[Any, ...]]:
+        return [(1,) for row in self._journal.values() if row[5] == policy and row[4]]
 
     def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
         found = [(key[0], getattr(self._sums[key], amount)) for key in sorted(self._sums) if key[1] == window]
         return iter(found)
 
-    def memoised_counts(self, first: int, last: int) -> Iterator[e.MemoisedCount]:
-        return iter(
-            [
-                e.MemoisedCount(*key, self._memoised_counts[key])
-                for key in sorted(self._memoised_counts)
-                if first <= key[0] <= last
-            ]
-        )
-
-    def quotas(self, first: int, last: int) -> Iterator[e.QuotaUse]:
-        return iter([e.QuotaUse(*key, self._quotas[key]) for key in sorted(self._quotas) if first <= key[0] <= last])
-
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[e.IdempotencyRecord], int | None]:
         return self._idempotency_records.values(), None
 
-    def refusals(self, first: int, last: int) -> Iterator[e.IdempotencyRecord]:
+    def _refusals(self, first: int, last: int) -> list[e.IdempotencyRecord]:
         numbered = [each for each in self._idempotency_records.values() if each.number is not None]
-        return iter([each for each in numbered if first <= each.number <= last])
+        return [each for each in numbered if first <= each.number <= last]
 
-    def numbered(self, kind: type[Any], *key: Any) -> Any:
-        return next((row for row in self._of(kind).values() if row[1 : 1 + e.NUMBERED[kind].key] == key), None)
+    def _waiting_of(self, account: int) -> list[e.StoredReport]:
+        return [row for row in self.waiting_reports() if self._journal[row.entry][3] == account]
 
-    def all_numbered(self, kind: type[Any], first: int, last: int) -> Iterator[Any]:
-        return iter([row for number, row in sorted(self._of(kind).items()) if first <= number <= last])
-
-    def add_numbered(self, row: e.Numbered) -> None:
-        self._of(type(row))[row.number] = row
-
-    def waiting_reports(
-        self, *, collection: str | None = None, account: int | None = None
-    ) -> Iterator[e.StoredReport]:
-        waiting = [row for _, row in sorted(self._of(e.StoredReport).items()) if row.state == e.WAITING]
-        of = [row for row in waiting if account in (None, self._journal[row.entry][3])]
-        return iter([row for row in of if collection in (None, row.collection)])
-
-    def set_reports(self, rows: Sequence[e.StoredReport]) -> None:
-        for row in rows:
-            self.add_numbered(row)
-
-    def rounds(self, collection: str) -> list[str]:
+    def _rounds(self, collection: str) -> list[tuple[str]]:
         parts = [row for _, row in sorted(self._of(e.RoundPart).items())]
-        return [row.name for row in parts if row.collection == collection and not row.part]
+        return [(row.name,) for row in parts if row.collection == collection and not row.part]
 
-    def report_counts(self) -> Mapping[tuple[str, str], int]:
+    def _report_counts(self) -> list[tuple[Any, ...]]:
         counted = Counter((row.collection, row.state) for row in self._of(e.StoredReport).values())
         for row in self._of(e.RoundPart).values():
             counted[row.collection, e.IN_ROUNDS] += row.reports
-        return counted
+        return [(*key, count) for key, count in counted.items()]
 
     def _of(self, kind: type[Any]) -> Table:
         return self._numbered.setdefault(e.NUMBERED[kind].name, Table())
@@ -308,7 +241,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
     def _charges(self, since: int = 0) -> list[tuple[Any, ...]]:
         return [row for row in self._journal.values() if row[2] in e.CHARGES and row[1] >= since]
 
-    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
+    def _charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
         for mechanism in sorted({row[4] for row in self._charges()}):
             mine = [row for row in self._charges() if row[4] == mechanism]
             kinds = [[row[6] for row in mine if (row[2] == e.VOIDED) is voided] for voided in (False, True)]
@@ -318,7 +251,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
                 max(row[1] for row in mine),
             )  # type: ignore[misc]
 
-    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
+    def _charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
         for day in sorted({row[1] // DAY_MICROS for row in self._charges(since)}):
             today = [row for row in self._charges(since) if row[1] // DAY_MICROS == day]
             charged = [row for row in today if row[2] != e.VOIDED]
@@ -326,7 +259,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
             voided = sum(row[6] for row in today) - reports
             yield day, len({row[3] for row in charged}), len(charged), reports, voided
 
-    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
+    def _refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
         found = Counter[tuple[int, int, str]]()
         for record in self._idempotency_records.values():
             if record.number is not None:
@@ -335,11 +268,11 @@ class ToyRows:  # of a partition, each table a dictionary by its key
                     found[at // DAY_MICROS, policy, json.dumps(periods)] += 1
         return [(*key, count) for key, count in sorted(found.items())]
 
-    def refused_in_runs(self) -> int:
+    def _refused_in_runs(self) -> list[tuple[int]]:
         runs = self._of(e.BatchRunRecord).values()
-        return sum(len(json.loads(run.response)["refused"]) for run in runs if run.kind == e.CHARGED)
+        return [(sum(len(json.loads(run.response)["refused"]) for run in runs if run.kind == e.CHARGED),)]
 
-    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    def _users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         sums = Counter(
             (window, *spent)
             for (account, window), spent in self._sums.items()
@@ -347,7 +280,7 @@ class ToyRows:  # of a partition, each table a dictionary by its key
         )
         return [(*key, users) for key, users in sums.items()]
 
-    def policies_set(self) -> Iterable[tuple[int, int]]:
+    def _policies_set(self) -> Iterable[tuple[int, int]]:
         return [(row[5], row[16]) for row in self._journal.values() if row[2] == e.POLICY_SET]
 
     def damage(self) -> Iterator[str]:
@@ -395,7 +328,8 @@ class ToyBatch:  # many users charged alike, one by one
 
     def charge(self, windows: Iterable[str], cost: Costs) -> None:
         for w in windows:
-            self._rows.set_sums([(a, w, *(self._rows.spent(a, w) or ZERO).plus(cost)) for a in self._accounts()])
+            rows = [(a, w, *(self._rows.spent(a, w) or ZERO).plus(cost)) for a in self._accounts()]
+            self._rows.replace(e.WindowSum, rows)
 
     def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
         (at, kind, *charged), *amounts = common[:4], *common[4:]
@@ -418,8 +352,9 @@ class ToyBatch:  # many users charged alike, one by one
         return self._accounts()
 
     def set_macs(self, day: int, row_macs: list[bytes]) -> None:
-        self._rows.set_account_macs(
-            [e.AccountMac(a, day, row_mac) for a, row_mac in zip(self._accounts(), row_macs, strict=True)]
+        self._rows.replace(
+            e.AccountMac,
+            [e.AccountMac(a, day, row_mac) for a, row_mac in zip(self._accounts(), row_macs, strict=True)],
         )
 
 

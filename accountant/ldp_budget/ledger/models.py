@@ -437,6 +437,13 @@ class StoredCollection(NamedTuple):
     row_mac: bytes
 
 
+class KeptPeriod(NamedTuple):
+    """A period with kept windows, and the start of the first of them."""
+
+    period: str
+    since: int
+
+
 class WindowSum(NamedTuple):
     """The amounts charged to an account in one window, by its name, see `calendar.Window`."""
 

@@ -613,7 +613,7 @@ class AccountMacs:
                     counted = {_with_label(key, again): count for key, count in counted.items()}
                 mac = maker.row_mac(account, user, newest, day, sums[account], counted)
                 rows.append(AccountMac(account, day, mac))
-            self._rows.set_account_macs(rows)
+            self._rows.replace(AccountMac, rows)
 
 
 def read_accounts(reading: Reading, users: Sequence[bytes]) -> dict[bytes, Account]:

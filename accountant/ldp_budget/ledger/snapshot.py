@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from .calendar import Clock, Moment, Window
     from .keyfile import Key, Secret
     from .models import IdempotencyRecord, StoredCollection
-    from .storage import N, Snapshot
+    from .storage import Snapshot
+    from .tables import N
 
     Promises = Callable[[int], Guarantee]
     """Returns the guarantee of a priced mechanism by its number."""

@@ -11,34 +11,42 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from decimal import DecimalException
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import Costs
 from .keyfile import Key
 from .models import (
-    AccountMac,
-    AdminLogEntry,
-    Checkpoint,
-    EntryLabel,
-    EntryNote,
     IdempotencyRecord,
-    MemoisedCount,
-    Numbered,
     PartitionHead,
-    PricedMechanism,
-    QuotaUse,
-    Repair,
-    StoredCollection,
-    StoredPolicy,
-    StoredReport,
     Tombstone,
     User,
-    WindowSum,
 )
+from .tables import NamedReads, R
 
-N = TypeVar("N", bound=Numbered)
-"""A row class of `NUMBERED`."""
+QUERIES = {
+    "entry": "flat rows: the entry with a number",
+    "resolution": "flat rows: the entry that ended a reservation, by its number",
+    "repairs": "number and time of the clock repairs from an entry on, in order",
+    "notes_of": "the `EntryNote` rows of the entries of an account, from one number to another; values: both, account",
+    "was_charged": "a row if a user was charged under a version of a policy, by its number",
+    "refusals": "the `IdempotencyRecord` rows of refusals, from one number to another, in order",
+    "waiting_of": "the waiting `StoredReport` rows of an account, in order",
+    "rounds": "the names of a collection's rounds, in the order of their sealing",
+    "report_counts": "collection, state and number of its reports, and `IN_ROUNDS` with the number in its rounds",
+    **dict.fromkeys(
+        (
+            "charges_by_mechanism",
+            "charges_by_day",
+            "refusals_by_day",
+            "refused_in_runs",
+            "users_by_sums",
+            "policies_set",
+        ),
+        "see `NamedReads`",
+    ),
+}
+"""The queries that are no selection of rows, by name, with what they yield."""
 
 FIRST_RECORD = -(2**63)
 """The position from which idempotency records are read in parts."""
@@ -77,8 +85,23 @@ class Prefetch(NamedTuple):
     """By partition, the sorted users of the first batch, see `Rows.batch`."""
 
 
-class Snapshot(Protocol):
-    """A snapshot of a partition, to read. Its iterators are valid as long as the snapshot is."""
+class Snapshot(NamedReads, Protocol):
+    """A snapshot of a partition, to read. Its iterators are valid as long as the snapshot is.
+
+    A store implements the verbs here. Further reads follow from them, see `tables.NamedReads`.
+    """
+
+    def select(self, kind: type[R], first: Any = None, last: Any = None, **equal: Any) -> Iterator[R]:
+        """Yield the rows of a class of `TABLES`, in the order of its key.
+
+        `first` and `last` are the least and the greatest value of the first column of the key. `equal` has the values
+        of further columns; None finds what has no value.
+        """
+        raise NotImplementedError
+
+    def ask(self, query: str, *values: Any) -> Iterable[tuple[Any, ...]]:
+        """Yield the rows of a named query: one of `QUERIES`."""
+        raise NotImplementedError
 
     def end(self) -> tuple[PartitionHead, bytes]:
         """Return the partition head, and the MAC of its counters."""
@@ -99,21 +122,6 @@ class Snapshot(Protocol):
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Return those of `users` who were erased."""
 
-    def is_erased_account(self, account: int) -> bool:
-        """True if an account is that of an erased user."""
-
-    def spent(self, account: int, window: str) -> Costs | None:
-        """Return the amounts charged to an account in a window; None if there are none."""
-
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
-        """Return the number of reports of a memoised value that were charged in a window."""
-
-    def quota_used(self, account: int, plan: str, promise: str) -> int:
-        """Return the used part of a plan's quota."""
-
-    def plans_used(self, account: int) -> Iterable[str]:
-        """Return the plans of which an account has used a quota, each once."""
-
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
         """Return the idempotency records of pairs: each of `users` with the key at the same place.
 
@@ -131,18 +139,6 @@ class Snapshot(Protocol):
         None of those after it ends a transaction. A store may return fewer than there are.
         """
 
-    def entry(self, number: int) -> tuple[Any, ...] | None:
-        """Return the flat row of an entry."""
-
-    def resolution(self, number: int) -> tuple[Any, ...] | None:
-        """Return the flat row of the entry that ended a reservation."""
-
-    def repairs(self, first: int = 1) -> Iterator[Repair]:
-        """Yield the clock repairs from an entry on, in order."""
-
-    def label(self, number: int) -> EntryLabel | None:
-        """Return the label of an entry."""
-
     def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the flat rows of an account's entries from number `first` on, at most `most`.
 
@@ -152,63 +148,15 @@ class Snapshot(Protocol):
     def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the same for the accounts `first` to `last`, account by account, of entries since `since`."""
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
-        """Yield the notes on the entries `first` to `last`, of one account or all."""
-
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the flat rows of unresolved reservations that expire after a time, of one account or all."""
 
     # -- what was set -------------------------------------------------------------------------------------
 
-    def periods(self) -> dict[str, int]:
-        """Return the periods with kept windows, and the start of the first window of each."""
-
-    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        """Return the number of a stored priced mechanism."""
-
-    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
-        """Yield the priced mechanisms from a number on."""
-
-    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
-        """Yield every version of every policy, from a number on."""
-
-    def was_charged(self, policy: int) -> bool:
-        """True if a user was charged under this version of a policy."""
-
-    def collection(self, name: str) -> StoredCollection | None:
-        """Return the collection of that name."""
-
-    def collections(self) -> Iterator[StoredCollection]:
-        """Yield every collection, by name."""
-
-    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
-        """Yield the administrative records from a number on; they are stored in the first partition."""
-
-    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
-        """Yield the checkpoints from a number on, in order; they are stored in the first partition."""
-
     # -- everything ---------------------------------------------------------------------------------------
-
-    def users(self, first: int, last: int) -> Iterator[User]:
-        """Yield the users of the accounts `first` to `last`."""
-
-    def tombstones(self) -> Iterator[Tombstone]:
-        """Yield the tombstones of all erased users."""
-
-    def sums(self, first: int, last: int) -> Iterator[WindowSum]:
-        """Yield the sums of the accounts `first` to `last`."""
 
     def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
         """Yield every account with a sum in a window, with one of its four amounts, in the order of the accounts."""
-
-    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
-        """Yield the MACs of the accounts `first` to `last`."""
-
-    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        """Yield the memoised counts of the accounts `first` to `last`."""
-
-    def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
-        """Yield the used quotas of the accounts `first` to `last`."""
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         """Return a part of all idempotency records, and the position of the next part; None after the last.
@@ -216,24 +164,6 @@ class Snapshot(Protocol):
         The first part begins at `FIRST_RECORD`. A part has at most `most` records. An engine whose readers delay no
         writer may return everything as one part.
         """
-
-    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
-        """Yield the records of refusals, which belong to no entry, from one number to another."""
-
-    def numbered(self, kind: type[N], *key: Any) -> N | None:
-        """Return the row of a `NUMBERED` class with these values after its number."""
-
-    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
-        """Yield the rows of a `NUMBERED` class from one number to another."""
-
-    def waiting_reports(self, *, collection: str | None = None, account: int | None = None) -> Iterator[StoredReport]:
-        """Yield the waiting reports of a collection, of an account, or all, in the order of their numbers."""
-
-    def rounds(self, collection: str) -> list[str]:
-        """Return the names of a collection's rounds in the order of their sealing; they are in the first partition."""
-
-    def report_counts(self) -> Mapping[tuple[str, str], int]:
-        """Return the number of reports by collection and state, and that in each collection's rounds."""
 
     def counts(self) -> dict[str, Any]:
         """Return the counts of `users`, `erased`, `cut_off`, `keys`, `notes`, `entries_by_kind`, and the `engine`.
@@ -243,24 +173,6 @@ class Snapshot(Protocol):
         """
 
     # -- usage statistics: aggregates without users, whose time grows with the partition ------------------
-
-    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
-        """Yield (priced mechanism, charges, reports, voided charges, voided reports, newest time), in order."""
-
-    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
-        """Yield (day since 1970, charged accounts, charges, reports, voided reports) of entries since a time."""
-
-    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
-        """Yield (day since 1970, policy, the periods that refused as a JSON array, number) of records since a time."""
-
-    def refused_in_runs(self) -> int:
-        """Return the number of users whom batch runs refused."""
-
-    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Yield (window, four sums, number of users) for the distinct sums in these windows, without erased users."""
-
-    def policies_set(self) -> Iterable[tuple[int, int]]:
-        """Yield (policy, API key) of the journal's entries that set policies."""
 
     # -- the engine ---------------------------------------------------------------------------------------
 
@@ -309,23 +221,11 @@ class Batch(Protocol):
 class Rows(Snapshot, Protocol):
     """A partition inside a write transaction: it has no other writer, and reads see its own writes."""
 
-    def add_user(self, user: User) -> None:
-        """Add a new user with an account."""
+    def insert(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add new rows of a class of `TABLES`."""
 
-    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Replace sums; rows are as `WindowSum`."""
-
-    def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
-        """Replace the MACs of accounts."""
-
-    def set_memoised_reports(self, row: MemoisedCount) -> None:
-        """Replace a count of a memoised value."""
-
-    def set_quota_used(self, row: QuotaUse) -> None:
-        """Replace the used part of a quota."""
-
-    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add idempotency records; rows are as `IdempotencyRecord`."""
+    def replace(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows of a class of `TABLES`, each in place of the row with the same key, if there is one."""
 
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         """Append flat rows to the journal; `chain_hash` belongs to the last of them."""
@@ -333,44 +233,11 @@ class Rows(Snapshot, Protocol):
     def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         """Set the chain hash of an entry that was appended in this transaction."""
 
-    def add_label(self, label: EntryLabel) -> None:
-        """Store the memoised value that an entry repeats."""
-
-    def add_notes(self, notes: Sequence[EntryNote]) -> None:
-        """Store notes on entries."""
-
-    def add_priced_mechanism(self, charge: PricedMechanism) -> None:
-        """Store a priced mechanism."""
-
-    def add_policy(self, policy: StoredPolicy) -> None:
-        """Store a version of a policy."""
-
-    def add_period(self, period: str, since: int) -> None:
-        """Keep windows of a period, or change the start from which they are kept."""
-
-    def add_collection(self, collection: StoredCollection) -> None:
-        """Store a collection."""
-
-    def add_record(self, record: AdminLogEntry) -> None:
-        """Store an administrative record."""
-
-    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Store a checkpoint."""
-
-    def add_numbered(self, row: Numbered) -> None:
-        """Store a row of a `NUMBERED` class."""
-
-    def set_reports(self, rows: Sequence[StoredReport]) -> None:
-        """Replace the states, bytes and MACs of stored reports."""
-
     def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         """Erase a user: add the tombstone, and replace the account's user with `cut_off`.
 
         The user's idempotency records, labels and notes are deleted, and all sums except that of the lifetime.
         """
-
-    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
-        """Yield all idempotency records of a user."""
 
     def batch(self, users: list[bytes], windows: list[str]) -> Batch:
         """Return a batch of distinct users, at least one, in order; `windows` are those that it will look at."""

@@ -23,6 +23,7 @@ from .models import (
     POLICY_SET,
     RECORDED,
     WAITING,
+    AccountMac,
     AdminLogEntry,
     Checkpoint,
     Closing,
@@ -31,6 +32,7 @@ from .models import (
     EntryNote,
     ErasedRecord,
     IdempotencyRecord,
+    KeptPeriod,
     Lifecycle,
     MemoisedCount,
     Numbered,
@@ -42,6 +44,7 @@ from .models import (
     StoredReport,
     Tombstone,
     User,
+    WindowSum,
 )
 from .row_macs import AccountMacMaker, AccountMacs, covered_windows
 from .snapshot import Account, Reading, covered
@@ -161,11 +164,11 @@ class Transaction(Reading):
         if link:
             chain_hash = self.secret.chain_hash(link)
         if sums:
-            rows.set_sums(sums)
+            rows.replace(WindowSum, sums)
         if row_macs:
-            rows.set_account_macs(row_macs)
+            rows.replace(AccountMac, row_macs)
         if records:
-            rows.add_idempotency_records(records)
+            rows.insert(IdempotencyRecord, records)
         if entries:
             rows.add_entries(entries, chain_hash)
         elif appended.covered:
@@ -183,11 +186,11 @@ class Transaction(Reading):
         """Write the buffered rows, for a statement that must see them."""
         sums, row_macs = self.account_macs.changes()
         if sums:
-            self.rows.set_sums(sums)
+            self.rows.replace(WindowSum, sums)
         if row_macs:
-            self.rows.set_account_macs(row_macs)
+            self.rows.replace(AccountMac, row_macs)
         if self._records:
-            self.rows.add_idempotency_records(self.secret.with_macs(self._records.values()))
+            self.rows.insert(IdempotencyRecord, self.secret.with_macs(self._records.values()))
             self._records = {}
         rows = self._appended.take()
         if rows:
@@ -297,7 +300,8 @@ class Transaction(Reading):
         self._add_numbered(row._replace(number=self._next_number()))
 
     def _add_numbered(self, row: Numbered) -> None:
-        self.rows.add_numbered(row._replace(row_mac=self.secret.row_mac(*covered(row, self.partition))))
+        row = row._replace(row_mac=self.secret.row_mac(*covered(row, self.partition)))
+        self.rows.insert(type(row), [row])
         self.writes += 1
 
     # -- reports ------------------------------------------------------------------------------------------
@@ -319,8 +323,8 @@ class Transaction(Reading):
         """Delete the bytes of waiting reports, and record why."""
         ended = [report._replace(state=state, report=b"") for report in reports]
         row_macs = self.secret.row_macs(covered(report, self.partition) for report in ended)
-        self.rows.set_reports(
-            [report._replace(row_mac=row_mac) for report, row_mac in zip(ended, row_macs, strict=True)]
+        self.rows.replace(
+            StoredReport, [report._replace(row_mac=row_mac) for report, row_mac in zip(ended, row_macs, strict=True)]
         )
         self.writes += 1
 
@@ -338,7 +342,7 @@ class Transaction(Reading):
     def open_account(self, user: bytes | None) -> int:
         """Open an account for a new user. A copy also opens those of erased users, who have no hash."""
         self._accounts += 1
-        self.rows.add_user(User(self._accounts, user, self.secret.row_mac(self._accounts, user)))
+        self.rows.insert(User, [User(self._accounts, user, self.secret.row_mac(self._accounts, user))])
         self.writes += 1
         return self._accounts
 
@@ -361,21 +365,21 @@ class Transaction(Reading):
     def set_spent(self, account: int, window: str, costs: Costs) -> None:
         """Replace the amounts charged to an account in a window, once they were read or checked."""
         if not self.account_macs.set(account, window, costs):
-            self.rows.set_sums([(account, window, *costs)])
+            self.rows.replace(WindowSum, [(account, window, *costs)])
         self.writes += 1
 
     def set_memoised_reports(self, account: int, label: bytes, charge: int, window: str, reports: int) -> None:
         """Replace the number of reports of a memoised value that were charged in a window."""
         if account in self.account_macs:
             self.account_macs.count_reports(account, window, charge, label, reports)
-        self.rows.set_memoised_reports(MemoisedCount(account, label, charge, window, reports))
+        self.rows.replace(MemoisedCount, [MemoisedCount(account, label, charge, window, reports)])
         self.writes += 1
 
     def set_quota_used(self, account: int, plan: str, promise: str, used: int) -> None:
         """Replace the used part of a plan's quota."""
         if account in self.account_macs:
             self.account_macs.count_used(account, plan, promise, used)
-        self.rows.set_quota_used(QuotaUse(account, plan, promise, used))
+        self.rows.replace(QuotaUse, [QuotaUse(account, plan, promise, used)])
         self.writes += 1
 
     def erase(self, user: bytes, account: int | None) -> None:
@@ -425,7 +429,7 @@ class Transaction(Reading):
             return known
         self._charges += 1
         charge = PricedMechanism(self._charges, fingerprint, mechanism, declared, guarantee, *costs, collection)
-        self.rows.add_priced_mechanism(charge._replace(row_mac=self.secret.row_mac(*charge.covered)))
+        self.rows.insert(PricedMechanism, [charge._replace(row_mac=self.secret.row_mac(*charge.covered))])
         self._appended.charges.append(charge.covered)
         self.cache.charges[fingerprint, guarantee, collection] = charge.number
         self.writes += 1
@@ -440,10 +444,10 @@ class Transaction(Reading):
         """
         self._entries, self._at = self._entries + 1, entry.at
         if label is not None and salt is not None:
-            self.rows.add_label(EntryLabel(self._entries, label, salt))
+            self.rows.insert(EntryLabel, [EntryLabel(self._entries, label, salt)])
         if note is not None:
-            self.rows.add_notes(
-                [EntryNote(self._entries, note, self.secret.row_mac(*self.noted(self._entries, note)))]
+            self.rows.insert(
+                EntryNote, [EntryNote(self._entries, note, self.secret.row_mac(*self.noted(self._entries, note)))]
             )
         self._appended.entries.append(entry.row(self._entries))
         self.account_macs.see(entry, self._entries)
@@ -475,9 +479,9 @@ class Transaction(Reading):
         if label is not None:
             salt = secrets.token_bytes(HASH_BYTES)
             commitment = self.key.commitment(salt, label)
-            self.rows.add_label(EntryLabel(number, label, salt))
+            self.rows.insert(EntryLabel, [EntryLabel(number, label, salt)])
         if note is not None:
-            self.rows.add_notes([EntryNote(number, note, self.secret.row_mac(*self.noted(number, note)))])
+            self.rows.insert(EntryNote, [EntryNote(number, note, self.secret.row_mac(*self.noted(number, note)))])
         has_note = 0 if note is None else 1
         expires, has_record, api_key, share = end
         row = (number, *begin, commitment, expires, None, has_record, has_note, api_key, share, None)
@@ -522,8 +526,9 @@ class Transaction(Reading):
         if note is not None:
             numbers = range(first, first + len(accounts))
             row_macs = self.secret.row_macs(self.noted(number, note) for number in numbers)
-            self.rows.add_notes(
-                [EntryNote(number, note, row_mac) for number, row_mac in zip(numbers, row_macs, strict=True)]
+            self.rows.insert(
+                EntryNote,
+                [EntryNote(number, note, row_mac) for number, row_mac in zip(numbers, row_macs, strict=True)],
             )
         self._entries, self._at = self._entries + len(accounts), common[0]
         self.writes += 1
@@ -569,7 +574,7 @@ class Transaction(Reading):
         """Store a version of a policy; the caller appends the entry that records it."""
         self._policies = policy.number
         policy = policy._replace(row_mac=self.secret.row_mac(*policy.covered))
-        self.rows.add_policy(policy)
+        self.rows.insert(StoredPolicy, [policy])
         self._appended.policies.append(policy.covered)
         self.cache.policies[policy.name] = policy
         self.cache.decided = {}
@@ -584,7 +589,7 @@ class Transaction(Reading):
 
     def put_record(self, record: AdminLogEntry) -> None:
         """Store a record; the caller appends the entry that records it."""
-        self.rows.add_record(record)
+        self.rows.insert(AdminLogEntry, [record])
         self._appended.records.append(tuple(record))
         self.writes += 1
 
@@ -607,7 +612,7 @@ class Transaction(Reading):
     def keep_period(self, period: str, since: int) -> None:
         """Keep windows of `period` from the one that starts at `since`, even if the period is kept already."""
         self._write_back()
-        self.rows.add_period(period, since)
+        self.rows.replace(KeptPeriod, [KeptPeriod(period, since)])
         self._periods += 1
         self.cache.periods = self._windows = None
         self.cache.open_from = self.cache.open_until = 0
@@ -618,7 +623,7 @@ class Transaction(Reading):
         """Store a collection; it never changes."""
         self._collections += 1
         row = (self._collections, name, fingerprint, definition)
-        self.rows.add_collection(StoredCollection(*row, self.secret.row_mac(*row)))
+        self.rows.insert(StoredCollection, [StoredCollection(*row, self.secret.row_mac(*row))])
         self.writes += 1
         if self.by:
             self.append_event(COLLECTION, self.time(), reports=self._collections)
@@ -646,7 +651,7 @@ class Transaction(Reading):
     def add_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store a checkpoint."""
         self._checkpoints += 1
-        self.rows.add_checkpoint(checkpoint)
+        self.rows.insert(Checkpoint, [checkpoint])
         self.writes += 1
 
     def see_checkpoint(self, number: int) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees.fixed_point import LARGEST
 from .calendar import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, window_start_micros
-from .models import CHARGES, VOIDED, AccountMac, Entry, MemoisedCount, QuotaUse
+from .models import CHARGES, VOIDED, AccountMac, Entry, MemoisedCount, QuotaUse, WindowSum
 from .snapshot import Replay, by_account, parts, promise, promises
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
                     alike[key] = found
             used = quotas.used(history)
             for (plan, quota), count in used.items():
-                rows.set_quota_used(QuotaUse(account, plan, quota, count))
+                rows.replace(QuotaUse, [QuotaUse(account, plan, quota, count)])
             newest = next((row for row in reversed(history) if row[2] in CHARGES), None)
             if user is not None and newest is not None:
                 day = min(today, newest[1] // DAY_MICROS)
@@ -189,7 +189,7 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
             yield account, found
 
     _write(rows, replayed(), lambda window: True)
-    rows.set_account_macs(sealed)
+    rows.replace(AccountMac, sealed)
     transaction.writes += 1
 
 
@@ -324,8 +324,8 @@ def _write(rows: Rows, replayed: Replayed, wanted: Callable[[str], bool]) -> Non
         sums += [(account, window, *costs) for window, costs in replay.sums.items() if wanted(window)]
         for (label, charge, window), reports in replay.labels.items():
             if wanted(window):
-                rows.set_memoised_reports(MemoisedCount(account, label, charge, window, reports))
+                rows.replace(MemoisedCount, [MemoisedCount(account, label, charge, window, reports)])
         if len(sums) >= _ROWS_TOGETHER:
-            rows.set_sums(sums)
+            rows.replace(WindowSum, sums)
             sums = []
-    rows.set_sums(sums)
+    rows.replace(WindowSum, sums)

@@ -33,7 +33,7 @@ def find_nul(transaction: Transaction) -> Any:
 
 def store_too_long(transaction: Transaction) -> None:
     """The server refuses it, with the last statements before the commit: no row of an index is that long."""
-    transaction.rows.add_policy(StoredPolicy(99, secrets.token_hex(9_000), 1, 0, "{}"))
+    transaction.rows.insert(StoredPolicy, [StoredPolicy(99, secrets.token_hex(9_000), 1, 0, "{}")])
 
 
 @pytest.mark.parametrize("failing", [find_nul, store_too_long])

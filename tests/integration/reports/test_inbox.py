@@ -10,7 +10,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, Collection
-from ldp_budget.ledger.models import WAITING
+from ldp_budget.ledger.models import WAITING, StoredReport
 from ldp_budget.reports.inbox import Inbox
 from ledger_contract import check, in_threads
 from ledger_scripts import let_go, start, wait_until_ready
@@ -128,7 +128,7 @@ def test_report_that_was_put_back_after_its_seal_is_found(address: str) -> None:
         partition = next(each for each in ledger.partitions if _waiting(accountant, each))
         [row] = _waiting(accountant, partition)
         box.seal("one")
-        ledger.run_in_partitions(lambda those: those[0].rows.set_reports([row]), [partition])
+        ledger.run_in_partitions(lambda those: those[0].rows.replace(StoredReport, [row]), [partition])
         assert _waiting(accountant, partition) == [row._replace(state=WAITING)]
         found = accountant.verify()
         assert not found.ok

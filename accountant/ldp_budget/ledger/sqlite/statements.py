@@ -5,6 +5,7 @@ Each statement uses an index. The cost of a charge does not grow with the length
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from functools import cache
 from itertools import chain
@@ -15,33 +16,21 @@ from ..calendar import DAY_MICROS
 from ..models import (
     EMPTY_CHAIN,
     IN_ROUNDS,
-    NUMBERED,
-    AccountMac,
-    AdminLogEntry,
-    Checkpoint,
-    EntryLabel,
-    EntryNote,
     IdempotencyRecord,
-    MemoisedCount,
-    Numbered,
     PartitionHead,
-    PricedMechanism,
-    QuotaUse,
-    Repair,
-    StoredCollection,
-    StoredPolicy,
-    StoredReport,
     Tombstone,
     User,
-    WindowSum,
 )
-from .schema import MIGRATION, MIGRATION_TABLES, TABLES
+from ..tables import TABLES, Dialect, NamedReads
+from .schema import MIGRATION, MIGRATION_TABLES
+from .schema import TABLES as TABLES_OF_SCHEMA
 from .write_buffer import MAC_STATE, SqliteBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ..storage import N, Renew
+    from ..storage import Renew
+    from ..tables import R
 
 T = TypeVar("T")
 _RENEWED_TOGETHER = 5_000
@@ -118,7 +107,36 @@ _END = (
 )
 
 
-class SqliteRows:
+_DIALECT = Dialect("?")
+_QUERIES = {
+    "entry": f"SELECT {_ENTRY} FROM journal WHERE entry = ?",
+    "resolution": f"SELECT {_ENTRY} FROM journal WHERE resolves = ?",
+    "repairs": "SELECT entry, at FROM journal WHERE kind = 'clock' AND entry >= ? ORDER BY entry",
+    "notes_of": "SELECT entry, note, row_mac FROM notes WHERE entry BETWEEN ? AND ?"
+    " AND entry IN (SELECT entry FROM journal WHERE account = ?) ORDER BY entry",
+    "was_charged": "SELECT 1 FROM journal WHERE policy = ? AND priced_mechanism > 0 LIMIT 1",
+    "refusals": f"{_RECORD} WHERE number BETWEEN ? AND ? ORDER BY number",
+    "waiting_of": "SELECT * FROM reports WHERE state = 'waiting'"
+    " AND entry IN (SELECT entry FROM journal WHERE account = ?) ORDER BY number",
+    "rounds": "SELECT name FROM rounds WHERE collection = ? AND part = 0 ORDER BY number",
+    "report_counts": "SELECT collection, state, count(*) FROM reports GROUP BY collection, state UNION ALL"
+    f" SELECT collection, '{IN_ROUNDS}', sum(reports) FROM rounds GROUP BY collection",
+    "charges_by_mechanism": _BY_MECHANISM,
+    "charges_by_day": _BY_DAY,
+    "refusals_by_day": _REFUSALS_BY_DAY,
+    "refused_in_runs": _REFUSED_IN_RUNS,
+    # From each user to the few windows asked for: the sums of a long history are never read through.
+    "users_by_sums": f"SELECT window_name, {_AMOUNTS}, count(*) FROM users CROSS JOIN window_sums USING (account)"
+    " WHERE user_hash IS NOT NULL AND window_name IN (SELECT value FROM json_each(?))"
+    f" GROUP BY window_name, {_AMOUNTS}",
+    # The entries of no account are few, and an index finds them.
+    "policies_set": "SELECT policy, api_key FROM journal WHERE account = 0 AND kind = 'policy' ORDER BY entry",
+}
+_INSERT = {kind: _DIALECT.insert(kind) for kind in TABLES}
+_REPLACE = {kind: sql.replace("INSERT", "INSERT OR REPLACE", 1) for kind, sql in _INSERT.items()}
+
+
+class SqliteRows(NamedReads):
     """One partition of a SQLite ledger inside a transaction of one connection; writable if the transaction is."""
 
     def __init__(self, connection: sqlite3.Connection, known_end: tuple[PartitionHead, bytes] | None = None) -> None:
@@ -153,6 +171,23 @@ class SqliteRows:
                 f"UPDATE partitions SET {_SET_COUNTERS}, row_mac = ? WHERE partition = 0", (*end.counters, row_mac)
             )
 
+    # -- tables -------------------------------------------------------------------------------------------
+
+    def select(self, kind: type[R], first: Any = None, last: Any = None, **equal: Any) -> Iterator[R]:
+        rows = self._execute(*_DIALECT.select(kind, 0, first, last, equal))
+        make: Callable[[Any], R] = cast("Any", kind)._make
+        return map(make, rows if equal else _streamed(rows))
+
+    def ask(self, query: str, *values: Any) -> Iterable[tuple[Any, ...]]:
+        asked = [json.dumps(value) if isinstance(value, list) else value for value in values]
+        return _streamed(self._execute(_QUERIES[query], asked))
+
+    def insert(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        self._execute_many(_INSERT[kind], rows)
+
+    def replace(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
+        self._execute_many(_REPLACE[kind], rows)
+
     # -- one user -----------------------------------------------------------------------------------------
 
     def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
@@ -170,37 +205,11 @@ class SqliteRows:
         sql = f"SELECT user_hash FROM tombstones WHERE user_hash IN ({_places(len(users))})"
         return [hashed for (hashed,) in self._execute(sql, users)]
 
-    def is_erased_account(self, account: int) -> bool:
-        sql = "SELECT 1 FROM users WHERE account = ? AND user_hash IS NULL"
-        return self._execute(sql, (account,)).fetchone() is not None
-
-    def spent(self, account: int, window: str) -> Costs | None:
-        sql = f"SELECT {_AMOUNTS} FROM window_sums WHERE account = ? AND window_name = ?"
-        row = self._execute(sql, (account, window)).fetchone()
-        return None if row is None else Costs._make(row)
-
-    def memoised_reports(self, account: int, label: bytes, charge: int, window: str) -> int:
-        sql = "SELECT reports FROM memoised_counts WHERE account = ? AND label = ? AND priced_mechanism = ? AND window_name = ?"
-        row = self._execute(sql, (account, label, charge, window)).fetchone()
-        return 0 if row is None else row[0]
-
-    def quota_used(self, account: int, plan: str, promise: str) -> int:
-        sql = "SELECT used FROM quotas WHERE account = ? AND plan = ? AND guarantee = ?"
-        row = self._execute(sql, (account, plan, promise)).fetchone()
-        return 0 if row is None else row[0]
-
-    def plans_used(self, account: int) -> Iterable[str]:
-        rows = self._execute("SELECT DISTINCT plan FROM quotas WHERE account = ? AND used > 0", (account,))
-        return [plan for (plan,) in rows]
-
     def idempotency_records(self, users: Sequence[bytes], keys: Sequence[bytes]) -> Iterable[IdempotencyRecord]:
         if len(users) == 1:
             return map(IdempotencyRecord._make, self._execute(_ONE_RECORD, (users[0], keys[0])))
         pairs = _padded([*zip(users, keys, strict=True)])
         return map(IdempotencyRecord._make, self._execute(_records(len(pairs)), [*chain.from_iterable(pairs)]))
-
-    def idempotency_records_of(self, user: bytes) -> Iterator[IdempotencyRecord]:
-        return map(IdempotencyRecord._make, self._execute(f"{_RECORD} WHERE user_hash = ?", (user,)))
 
     # -- the journal --------------------------------------------------------------------------------------
 
@@ -215,24 +224,6 @@ class SqliteRows:
         sql = "SELECT account FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry"
         return [account for (account,) in self._execute(sql, (number, until)).fetchall()]
 
-    def entry(self, number: int) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None
-        row = self._execute(f"SELECT {_ENTRY} FROM journal WHERE entry = ?", (number,)).fetchone()
-        return row
-
-    def resolution(self, number: int) -> tuple[Any, ...] | None:
-        row: tuple[Any, ...] | None
-        row = self._execute(f"SELECT {_ENTRY} FROM journal WHERE resolves = ?", (number,)).fetchone()
-        return row
-
-    def repairs(self, first: int = 1) -> Iterator[Repair]:
-        sql = "SELECT entry, at FROM journal WHERE kind = 'clock' AND entry >= ? ORDER BY entry"
-        return map(Repair._make, self._execute(sql, (first,)))
-
-    def label(self, number: int) -> EntryLabel | None:
-        row = self._execute("SELECT entry, label, salt FROM entry_labels WHERE entry = ?", (number,)).fetchone()
-        return None if row is None else EntryLabel._make(row)
-
     def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
         sql = f"{_LABELLED} WHERE account = ? AND entry >= ? ORDER BY entry LIMIT ?"
         return self._execute(sql, (account, first, -1 if most is None else most))
@@ -242,20 +233,12 @@ class SqliteRows:
         sql = f"{_LABELLED} WHERE {late}account BETWEEN ? AND ? ORDER BY account, entry"
         return _streamed(self._execute(sql, (first, last)))
 
-    def notes(self, first: int, last: int, account: int | None = None) -> Iterator[EntryNote]:
-        mine = "" if account is None else f" AND entry IN (SELECT entry FROM journal WHERE account = {account:d})"
-        sql = f"SELECT entry, note, row_mac FROM notes WHERE entry BETWEEN ? AND ?{mine} ORDER BY entry"
-        return map(EntryNote._make, _streamed(self._execute(sql, (first, last))))
-
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         # Without statistics, SQLite would read the whole journal in order to find the reservations of all accounts.
         index, mine = ("INDEXED BY reservations", "") if account is None else ("", f" AND account = {account:d}")
         ended = "SELECT 1 FROM journal e WHERE e.resolves = j.entry"
         where = f"expires > ?{mine} AND NOT EXISTS ({ended})"
         return self._execute(f"SELECT {_ENTRY} FROM journal j {index} WHERE {where} ORDER BY entry", (after,))
-
-    def add_notes(self, notes: Sequence[EntryNote]) -> None:
-        self._execute_many("INSERT INTO notes VALUES (?, ?, ?)", notes)
 
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
         *before, last = rows
@@ -266,28 +249,7 @@ class SqliteRows:
     def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
         self._execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (chain_hash, number))
 
-    def add_label(self, label: EntryLabel) -> None:
-        self._execute("INSERT INTO entry_labels VALUES (?, ?, ?)", label)
-
     # -- changes to accounts ------------------------------------------------------------------------------
-
-    def add_user(self, user: User) -> None:
-        self._execute("INSERT INTO users VALUES (?, ?, ?)", user)
-
-    def set_sums(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._execute_many("INSERT OR REPLACE INTO window_sums VALUES (?, ?, ?, ?, ?, ?)", rows)
-
-    def set_account_macs(self, rows: Sequence[AccountMac]) -> None:
-        self._execute_many("INSERT OR REPLACE INTO account_macs VALUES (?, ?, ?)", rows)
-
-    def set_memoised_reports(self, row: MemoisedCount) -> None:
-        self._execute("INSERT OR REPLACE INTO memoised_counts VALUES (?, ?, ?, ?, ?)", row)
-
-    def set_quota_used(self, row: QuotaUse) -> None:
-        self._execute("INSERT OR REPLACE INTO quotas VALUES (?, ?, ?, ?)", row)
-
-    def add_idempotency_records(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._execute_many("INSERT INTO idempotency_records VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         self._execute("INSERT INTO tombstones VALUES (?, ?)", tombstone)
@@ -333,101 +295,12 @@ class SqliteRows:
 
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
 
-    def periods(self) -> dict[str, int]:
-        return dict(self._execute("SELECT period, since FROM periods"))
-
-    def add_period(self, period: str, since: int) -> None:
-        self._execute("INSERT OR REPLACE INTO periods VALUES (?, ?)", (period, since))
-
-    def priced_mechanism_number(self, fingerprint: str, guarantee: str, collection: str) -> int | None:
-        sql = "SELECT priced_mechanism FROM priced_mechanisms WHERE fingerprint = ? AND guarantee = ? AND collection = ?"
-        row = self._execute(sql, (fingerprint, guarantee, collection)).fetchone()
-        return None if row is None else row[0]
-
-    def priced_mechanisms(self, first: int = 1) -> Iterator[PricedMechanism]:
-        rows = self._execute(
-            f"SELECT {_CHARGE} FROM priced_mechanisms WHERE priced_mechanism >= ? ORDER BY priced_mechanism", (first,)
-        )
-        return map(PricedMechanism._make, rows)
-
-    def add_priced_mechanism(self, charge: PricedMechanism) -> None:
-        self._execute(f"INSERT INTO priced_mechanisms ({_CHARGE}) VALUES ({_places(11)})", charge)
-
-    def policies(self, first: int = 1) -> Iterator[StoredPolicy]:
-        rows = self._execute(f"SELECT {_POLICY} FROM policies WHERE policy >= ? ORDER BY policy", (first,))
-        return map(StoredPolicy._make, rows)
-
-    def was_charged(self, policy: int) -> bool:
-        sql = "SELECT 1 FROM journal WHERE policy = ? AND priced_mechanism > 0 LIMIT 1"
-        return self._execute(sql, (policy,)).fetchone() is not None
-
-    def add_policy(self, policy: StoredPolicy) -> None:
-        self._execute(f"INSERT INTO policies ({_POLICY}) VALUES ({_places(6)})", policy)
-
-    def collection(self, name: str) -> StoredCollection | None:
-        row = self._execute("SELECT * FROM collections WHERE name = ?", (name,)).fetchone()
-        return None if row is None else StoredCollection._make(row)
-
-    def collections(self) -> Iterator[StoredCollection]:
-        return map(StoredCollection._make, self._execute("SELECT * FROM collections ORDER BY name"))
-
-    def add_collection(self, collection: StoredCollection) -> None:
-        self._execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?)", collection)
-
-    def admin_log(self, first: int = 1) -> Iterator[AdminLogEntry]:
-        rows = self._execute("SELECT * FROM admin_log WHERE number >= ? ORDER BY number", (first,))
-        return map(AdminLogEntry._make, rows)
-
-    def add_record(self, record: AdminLogEntry) -> None:
-        self._execute("INSERT INTO admin_log VALUES (?, ?, ?, ?, ?, ?)", record)
-
-    def checkpoints(self, first: int = 1) -> Iterator[Checkpoint]:
-        rows = _streamed(self._execute("SELECT * FROM checkpoints WHERE number >= ? ORDER BY number", (first,)))
-        return map(Checkpoint._make, rows)
-
-    def add_checkpoint(self, checkpoint: Checkpoint) -> None:
-        self._execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?)", checkpoint)
-
     # -- all rows of a table ------------------------------------------------------------------------------
-
-    def users(self, first: int, last: int) -> Iterator[User]:
-        return map(User._make, self._of_accounts("account, user_hash, row_mac FROM users", "account", first, last))
-
-    def tombstones(self) -> Iterator[Tombstone]:
-        return map(
-            Tombstone._make, _streamed(self._execute("SELECT user_hash, row_mac FROM tombstones ORDER BY user_hash"))
-        )
-
-    def sums(self, first: int, last: int) -> Iterator[WindowSum]:
-        rows = self._of_accounts(
-            f"account, window_name, {_AMOUNTS} FROM window_sums", "account, window_name", first, last
-        )
-        return map(WindowSum._make, rows)
 
     def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
         assert amount in Costs._fields
         sql = f"SELECT account, {amount} FROM window_sums WHERE window_name = ? ORDER BY account"
         return _streamed(self._execute(sql, (window,)))
-
-    def account_macs(self, first: int, last: int) -> Iterator[AccountMac]:
-        return map(
-            AccountMac._make, self._of_accounts("account, day, row_mac FROM account_macs", "account", first, last)
-        )
-
-    def memoised_counts(self, first: int, last: int) -> Iterator[MemoisedCount]:
-        columns = "account, label, priced_mechanism, window_name, reports FROM memoised_counts"
-        return map(
-            MemoisedCount._make,
-            self._of_accounts(columns, "account, label, priced_mechanism, window_name", first, last),
-        )
-
-    def quotas(self, first: int, last: int) -> Iterator[QuotaUse]:
-        columns = "account, plan, guarantee, used FROM quotas"
-        return map(QuotaUse._make, self._of_accounts(columns, "account, plan, guarantee", first, last))
-
-    def _of_accounts(self, columns: str, order: str, first: int, last: int) -> Iterator[Any]:
-        sql = f"SELECT {columns} WHERE account BETWEEN ? AND ? ORDER BY {order}"
-        return _streamed(self._execute(sql, (first, last)))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         sql = (
@@ -437,41 +310,6 @@ class SqliteRows:
         rows = self._execute(sql, (position, most)).fetchall()
         following = rows[-1][0] + 1 if len(rows) == most and rows[-1][0] < _LAST_ROW else None
         return [IdempotencyRecord._make(row[1:]) for row in rows], following
-
-    def refusals(self, first: int, last: int) -> Iterator[IdempotencyRecord]:
-        sql = f"{_RECORD} WHERE number BETWEEN ? AND ? ORDER BY number"
-        return map(IdempotencyRecord._make, _streamed(self._execute(sql, (first, last))))
-
-    def numbered(self, kind: type[N], *key: Any) -> N | None:
-        table = NUMBERED[kind]
-        where = " AND ".join(f"{name} = ?" for name in kind._fields[1 : 1 + table.key])
-        row = self._execute(f"SELECT * FROM {table.name} WHERE {where}", key).fetchone()
-        return None if row is None else cast("Any", kind)._make(row)
-
-    def all_numbered(self, kind: type[N], first: int, last: int) -> Iterator[N]:
-        sql = f"SELECT * FROM {NUMBERED[kind].name} WHERE number BETWEEN ? AND ? ORDER BY number"
-        return map(cast("Any", kind)._make, _streamed(self._execute(sql, (first, last))))
-
-    def add_numbered(self, row: Numbered) -> None:
-        self._execute(f"INSERT INTO {NUMBERED[type(row)].name} VALUES ({_places(len(row))})", row)
-
-    def waiting_reports(self, *, collection: str | None = None, account: int | None = None) -> Iterator[StoredReport]:
-        where, values = _waiting(collection, account)
-        rows = self._execute(f"SELECT * FROM reports WHERE {where} ORDER BY number", values)
-        return map(StoredReport._make, rows)
-
-    def set_reports(self, rows: Sequence[StoredReport]) -> None:
-        sql = "UPDATE reports SET state = ?, report = ?, row_mac = ? WHERE number = ?"
-        self._execute_many(sql, [(row.state, row.report, row.row_mac, row.number) for row in rows])
-
-    def rounds(self, collection: str) -> list[str]:
-        sql = "SELECT name FROM rounds WHERE collection = ? AND part = 0 ORDER BY number"
-        return [name for (name,) in self._execute(sql, (collection,))]
-
-    def report_counts(self) -> Mapping[tuple[str, str], int]:
-        reports = "SELECT collection, state, count(*) FROM reports GROUP BY collection, state"
-        rounds = f"SELECT collection, '{IN_ROUNDS}', sum(reports) FROM rounds GROUP BY collection"
-        return {(name, state): count for name, state, count in self._execute(f"{reports} UNION ALL {rounds}")}
 
     def counts(self) -> dict[str, Any]:
         def count(rows: str) -> int:
@@ -489,32 +327,6 @@ class SqliteRows:
                 self._execute("SELECT kind, count(*) FROM journal GROUP BY kind ORDER BY kind").fetchall()
             ),
         }
-
-    def charges_by_mechanism(self) -> Iterable[tuple[int, int, int, int, int, int]]:
-        return self._execute(_BY_MECHANISM)
-
-    def charges_by_day(self, since: int) -> Iterable[tuple[int, int, int, int, int]]:
-        return self._execute(_BY_DAY, (since,))
-
-    def refusals_by_day(self, since: int) -> Iterable[tuple[int, int, str, int]]:
-        return self._execute(_REFUSALS_BY_DAY, (since,))
-
-    def refused_in_runs(self) -> int:
-        refused: int = self._execute(_REFUSED_IN_RUNS).fetchone()[0]
-        return refused
-
-    def users_by_sums(self, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        # From each user to the few windows asked for: the sums of a long history are never read through.
-        sql = (
-            f"SELECT window_name, {_AMOUNTS}, count(*) FROM users CROSS JOIN window_sums USING (account)"
-            f" WHERE user_hash IS NOT NULL AND window_name IN ({_places(len(windows))}) GROUP BY window_name, {_AMOUNTS}"
-        )
-        return self._execute(sql, windows)
-
-    def policies_set(self) -> Iterable[tuple[int, int]]:
-        # The entries of no account are few, and an index finds them.
-        sql = "SELECT policy, api_key FROM journal WHERE account = 0 AND kind = 'policy' ORDER BY entry"
-        return self._execute(sql)
 
     def damage(self) -> Iterator[str]:
         for (line,) in self._execute("PRAGMA integrity_check(10)"):
@@ -589,21 +401,12 @@ def _padded(asked: Sequence[T]) -> Sequence[T]:
     return [*asked, *[asked[-1]] * ((1 << (count - 1).bit_length()) - count)] if count else asked
 
 
-def _waiting(collection: str | None, account: int | None) -> tuple[str, tuple[Any, ...]]:
-    """Return the condition for the waiting reports of a collection, of an account or of all, and its values."""
-    if account is not None:
-        return "state = 'waiting' AND entry IN (SELECT entry FROM journal WHERE account = ?)", (account,)
-    if collection is not None:
-        return "state = 'waiting' AND collection = ?", (collection,)
-    return "state = 'waiting'", ()
-
-
 def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Return the unexpected and the missing parts of the schema."""
     found = connection.execute(_SCHEMA).fetchall()
     fresh = sqlite3.connect(":memory:")
     try:
-        for statement in (*MIGRATION_TABLES, *TABLES):
+        for statement in (*MIGRATION_TABLES, *TABLES_OF_SCHEMA):
             fresh.execute(statement)
         expected = fresh.execute(_SCHEMA).fetchall()
     finally:
