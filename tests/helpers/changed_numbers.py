@@ -43,6 +43,18 @@ def hybrid(last: int, width: int, low: int, high: int) -> list[Any]:
     return [["windowed", ["bit", HALF]], *moving(last, width, own="own"), ["upper", upper], ["cell", mixed]]
 
 
+def crossing(width: int, times: int, back: int) -> list[Any]:
+    """Return one window that moves up with the number, and one that moves down."""
+    return [
+        ["up", ["bit", MOST]],
+        ["near", ["below", width]],
+        ["far", ["below", width + 2]],
+        ["rising", ["add", ["mul", "value", times], "near"]],
+        ["falling", ["sub", ["add", "far", back], "value"]],
+        ["r", ["where", "up", "rising", "falling"]],
+    ]
+
+
 def window(cells: int, reach: int, high: int, low: int) -> list[Any]:
     return [
         ["first", ["max", ["sub", "value", reach], 0]],
@@ -90,6 +102,10 @@ def good_programs() -> list[Program]:
         numbers([["report", ["bit_at", ["add", str(2**62), ["mul", "value", str(2**60)]]]]], 6, uint("report", 1)),
         numbers([["n", ["below", 6]], ["r", ["div", ["add", "n", "value"], 3]]], 5, uint("r", 255)),
         numbers([["n", ["below", 5]], ["r", ["mod", ["add", "n", "value"], 7]]], 6, uint("r", 255)),
+        numbers([["n", ["below", 7]], ["r", ["add", ["mul", "value", 2], "n"]]], 5, uint("r", 255)),
+        numbers([["n", ["below", 5]], ["r", ["sub", ["add", "n", 9], "value"]]], 6, uint("r", 255)),
+        numbers(crossing(6, 1, 9), 6, uint("r", 255)),
+        numbers(crossing(5, 3, 15), 5, uint("r", 255)),
         numbers([["n", ["below", 4]], ["r", ["add", ["div", "value", 3], "n"]]], 7, uint("r", 255)),
         numbers(
             [["n", ["bit_at", ["mul", ["shr", "value", 1], str(2**61)]]], ["r", ["add", "n", 3]]], 7, uint("r", 255)
