@@ -15,7 +15,7 @@ corner. A corner that is no pair of whole numbers still bounds the pairs around 
 
 Nothing is derived where a chance changes with the answer and its run does not stay one number, as in a window that the
 ends of the range cut off: there P(A) - λQ(A) may be concave, and no corner is the worst. The pairs at the corners are
-then compared, the guarantee has to be declared, and `every_pair` is False.
+then compared, the guarantee has to be declared, and `every_pair` is False. Of a few answers every pair is compared.
 
 With a geometric draw, the parts further out than all runs of g = 0 repeat with the factor c, turn by turn. One turn
 stands for all of them, times 1/(1-c).
@@ -77,6 +77,7 @@ class Numbers(Law):
                 raise
             self._runs, self.every_pair = None, self.few
         self.compare(0, self.last)
+        _ = self.corners  # gives up here if they are too many
 
     # -- two answers -------------------------------------------------------------------------------------------------
 

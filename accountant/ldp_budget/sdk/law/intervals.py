@@ -43,6 +43,8 @@ _MOST_STATES = 60_000
 _FEW_POINTS = 64
 """The most answers that are taken one by one where a step is not affine in them."""
 _MOST_TURNS = 64
+_CHEAP = 64
+"""So many entries of a vector count as one branch."""
 _MOST_DRAWN = 2**63
 _LARGEST_DOUBLE = 2.0**1000
 _HUGE = 2**2048
@@ -136,6 +138,18 @@ class Run(NamedTuple):
         return len(self.above) == 1 and not any(each.slope for each in self.below)
 
 
+class _Fixed(list[Any]):
+    """A table without lines, so that no entry has to be looked at."""
+
+
+def _fixed(table: Any) -> Any:
+    if not isinstance(table, list) or isinstance(table, Ascending):
+        return table
+    if table and isinstance(table[0], list):
+        return _Fixed(map(_fixed, table))
+    return Ascending(table) if table == sorted(table) else _Fixed(table)
+
+
 class _State(NamedTuple):
     """A branch: the answers and draws that lead to it, what is known on it, and its chance."""
 
@@ -178,7 +192,8 @@ class Runs:
             raise Unknown(f"a step may fail: {error}") from None
 
     def _all(self) -> Any:
-        known = {**self.program.table_values, "value": Line(slope=1)}
+        known = {name: _fixed(table) for name, table in self.program.table_values.items()}
+        known["value"] = Line(slope=1)
         waiting = [(0, _State(self.first, self.last, known, {}))]
         steps, sent, count = self.program.steps, self._kind[1], 0
         while waiting:
@@ -301,6 +316,8 @@ class Runs:
         if OPERATORS[op].kind == "hash":
             raise Unknown("a hash")
         if not any(_has_lines(each) for each in given):
+            if op not in ("at", "rank"):
+                self._left -= sum(len(each) for each in given if isinstance(each, list)) // _CHEAP
             names = [f"a{place}" for place in range(len(given))]
             return [(state, evaluate([op, *names], dict(zip(names, given, strict=True)), None))]
         match op, given:
@@ -411,13 +428,13 @@ class Runs:
     def _rank(self, table: list[int], line: Line, state: _State) -> list[tuple[_State, Any]]:
         if _has_lines(table) or not all(isinstance(each, int) for each in table):
             raise Unknown("a rank in a table that is not fixed")
-        if not isinstance(table, Ascending) and table != sorted(table):
+        if not isinstance(table, Ascending) and (len(table) > _MOST_TURNS or table != sorted(table)):
             raise Unknown("a rank in a table that does not ascend")
         low, high = _bounds(line, state)
         first, last = bisect_right(table, low), bisect_right(table, high)
-        if last - first > _MOST_TURNS and state.first == state.last:
-            if line.over != 1 or line.times != 1:
-                raise Unknown("a rank of a multiple of a draw in a long table")
+        if last - first > _MOST_TURNS:
+            if line.over != 1 or line.times != 1 or state.first != state.last:
+                raise Unknown("a rank in a long table, of a range of answers or of a multiple of a draw")
             return [(state, Ranked(table, line))]
         rest, found = [state], list[tuple[_State, Any]]()
         for place in range(first, last):
@@ -476,7 +493,7 @@ def _sum(a: Affine, b: Affine) -> Affine:
 
 def _has_lines(value: Any) -> bool:
     return isinstance(value, Line | Ranked) or (
-        isinstance(value, list) and not isinstance(value, Ascending) and any(map(_has_lines, value))
+        isinstance(value, list) and not isinstance(value, Ascending | _Fixed) and any(map(_has_lines, value))
     )
 
 

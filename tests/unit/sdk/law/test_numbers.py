@@ -196,6 +196,25 @@ def test_numbers_of_too_many_branches_gives_up() -> None:
         Numbers(numbers([*digits, ["r", total]], 99))
 
 
+LONG = list(range(0, 2**17, 2))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [["u", ["below", 2**17]], ["r", ["rank", "table", ["add", "u", "value"]]]],
+        [["u", ["below", 2**17]], ["r", ["rank", "table", ["mul", 3, "u"]]]],
+        [["u", ["bits_each", ["list", *[HALF] * 9]]], ["s", ["sort", "table"]], ["r", ["at", "s", ["join", "u"]]]],
+    ],
+)
+def test_numbers_of_long_table_covers_no_range_of_answers(steps: list[Any]) -> None:
+    try:
+        found = Numbers(numbers(steps, 2**20, tables={"table": LONG}))
+    except Unknown:
+        return
+    assert not found.every_pair
+
+
 def test_numbers_of_falling_table_reads_every_entry() -> None:
     steps, tables = laplace_weights(5)
     found = Numbers(numbers(steps, 5, tables=tables))
