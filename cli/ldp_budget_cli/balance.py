@@ -34,6 +34,7 @@ from .output import (
     yes_option,
 )
 from .plots import plot_option
+from .progress import followed
 from .table_reader import layout_options
 from .tables import Affordable, Loss, print_row_table, print_table, shown
 
@@ -54,6 +55,8 @@ _MOST_SHARED = 10_000
 def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: str, form: str | None) -> None:
     """Print what many users have spent and have left; None for every account. As text if `form` is None."""
     balances = ledger.balances(users, policy)
+    if users is None:
+        balances = followed(balances, "reading accounts", lambda: _accounts(ledger))
     if form not in (None, CSV, TSV):
         print_rows(map(_json_row, balances), form)
         return
@@ -69,6 +72,11 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
         print_cells(
             (flat.cells(balance, place) for balance in every), form, [*place, "policy", "erased", *flat.columns]
         )
+
+
+def _accounts(ledger: BudgetClient) -> int:
+    stats = ledger.stats()
+    return int(stats["users"]) + int(stats["erased"])
 
 
 def _json_row(balance: Balance) -> Row:

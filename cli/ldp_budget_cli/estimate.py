@@ -31,6 +31,7 @@ from .inputs import find_collection
 from .notes import print_note
 from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
 from .plots import plot_option
+from .progress import reading_reports
 from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
 from .text_lists import read_names
@@ -230,7 +231,9 @@ class _Question(NamedTuple):
             )
 
         call = on_mixed if self.mixed else None
-        result = estimate(self.collection, files, self.names, most=self.most, on_mixed=call, **how)
+        with reading_reports() as on_reports:
+            more = {"most": self.most, "on_mixed": call, "on_reports": on_reports}
+            result = estimate(self.collection, files, self.names, **more, **how)
         return {} if result is None else {**self._row(result), **charges}
 
     def estimate_round(self, path: str) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from .output import (
     next_step,
     print_json,
     print_rows,
-    progress,
     rows_options,
     write_rows,
     yes_option,
 )
+from .progress import followed, progress
 from .table_reader import layout_options
 from .tables import print_fields
 
@@ -377,7 +377,8 @@ def export(
     if file is None:
         check_no_list(user_column, no_header)
     names = None if file is None else listed_users(file, user_column, delimiter, encoding, no_header)
-    rows = open_ledger(ctx).journal(names)
+    opened = open_ledger(ctx)
+    rows = followed(opened.journal(names), "exporting", lambda: int(opened.stats()["entries"]))
     first = next(rows, None)
     columns = [] if first is None else list(first)
     every, form = chain([] if first is None else [first], rows), form or LINES

@@ -1,4 +1,4 @@
-"""Output of results: one JSON object on stdout, rows in one of four forms, or text; also progress and confirmation."""
+"""Output of results: one JSON object on stdout, rows in one of four forms, or text, and confirmation."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import io
 import json
 import math
 import sys
-from contextlib import ExitStack, contextmanager
-from itertools import chain, count, islice
+from itertools import chain, islice
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .app import in_sandbox
-from .notes import is_quiet, print_note
+from .notes import print_note
 from .number_types import WholeRange
 from .tables import Loss, shown
 from .tables import print_table as print_table  # for the scripts of the tutorials
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from decimal import Decimal
 
     from ldp_budget.accounting.policies import Policy
@@ -243,47 +242,6 @@ def decimal_option(option: str, text: str) -> Decimal:
         return decimal(text)
     except ValueError:
         raise InvalidParameter(option, "a finite number", text) from None
-
-
-@contextmanager
-def charging(users: int | None) -> Iterator[Callable[[int], None]]:
-    """Return a progress bar on stderr, as a function that takes the size of each batch.
-
-    `users` is None if their number is unknown. The bar appears with the first charged batch, so that earlier errors are
-    printed alone.
-    """
-    with ExitStack() as stack:
-        bar: Any = None
-
-        def advance(batch: int) -> None:
-            nonlocal bar
-            if is_quiet():
-                return
-            if bar is None:
-                # An endless iterator means that the length is unknown.
-                shown = click.progressbar(count(), users, label="charging", file=sys.stderr, show_pos=True)
-                bar = stack.enter_context(shown)
-            bar.update(batch)
-
-        yield advance
-
-
-@contextmanager
-def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Return a progress bar on stderr, as a function of (done, total); None if stderr is not a terminal."""
-    if is_quiet() or not sys.stderr.isatty():
-        yield None
-        return
-    with ExitStack() as stack:
-        bar: Any = None
-
-        def advance(done: int, total: int) -> None:
-            nonlocal bar
-            if bar is None:
-                bar = stack.enter_context(click.progressbar(length=total, label=label, file=sys.stderr))
-            bar.update(done - bar.pos)
-
-        yield advance
 
 
 strict_option = click.option("--strict", is_flag=True, help="Exit with code 3 if any user was refused.")

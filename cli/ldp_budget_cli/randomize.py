@@ -28,7 +28,8 @@ from .design_options import (
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .inputs import exact_users_option, find_collection
 from .notes import print_note
-from .output import charging, counted, json_option, next_step, print_json, strict_option
+from .output import counted, json_option, next_step, print_json, strict_option
+from .progress import counting, followed
 from .refusals import MOST_QUOTED, print_refusing_limits
 from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 
@@ -353,7 +354,7 @@ def _charged(
 
     partial = f"{out}.partial" if receipts is None else receipts
     again = f"run the same command again: it uses the reports in {partial} and charges no user twice"
-    with report_progress_on_interrupt(done, again), charging(len(users)) as advance:
+    with report_progress_on_interrupt(done, again), counting("charging", len(users)) as advance:
 
         def on_batch(batch: int) -> None:
             nonlocal reached
@@ -384,7 +385,7 @@ def _uncharged(
     reports = 0
     with ExitStack() as stack:
         writer: PartitionWriter | ReportWriter | None = None
-        for batch, secrets in batches:
+        for batch, secrets in followed(batches, "randomizing", size=lambda given: len(given[0].values)):
             # Not earlier: errors in the table's layout come first.
             if writer is None:
                 writer = writer_to(out, collection, charged=False, public=public)

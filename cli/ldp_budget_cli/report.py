@@ -28,6 +28,7 @@ from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, print_json
 from .page_files import check_page, write_page
+from .progress import progress, reading_reports
 from .survey_estimate import check_options
 
 if TYPE_CHECKING:
@@ -105,19 +106,21 @@ def report(
     else:
         row, uncharged = _row(collection, files, candidates, top_option(top), independent=independent, mixed=mixed)
     ledger = None if os.path.isfile(name) else open_ledger(ctx)
-    summary = summarize(
-        Subject.of_collection(collection, row, organisation=organisation),
-        datetime.now(UTC) if ledger is None else ledger.now(),
-        files=[os.path.basename(file) or file for file in files],
-        invited=invited,
-        refused=refused,
-        uncharged=uncharged,
-        ledger=ledger,
-        verify=verify,
-        public=public_columns(files, collection),
-        twins=_twin_sentences(files),
-        weighting=weighting,
-    )
+    with progress("reading the ledger") as on_progress:
+        summary = summarize(
+            Subject.of_collection(collection, row, organisation=organisation),
+            datetime.now(UTC) if ledger is None else ledger.now(),
+            files=[os.path.basename(file) or file for file in files],
+            invited=invited,
+            refused=refused,
+            uncharged=uncharged,
+            ledger=ledger,
+            verify=verify,
+            on_progress=on_progress,
+            public=public_columns(files, collection),
+            twins=_twin_sentences(files),
+            weighting=weighting,
+        )
     _check_invited(invited, summary)
     page = markdown_page(summary) if markdown else html_page(summary)
     for said in summary.twins:
@@ -187,15 +190,17 @@ def _row(
     else:
         names = None if candidates is None else answers_to_count(collection, candidates)
         check_countable(collection, names, most)
-    result = estimate_if_any(
-        collection,
-        files,
-        names,
-        most=most,
-        independent=independent,
-        on_mixed=(lambda charged, uncharged: None) if mixed else None,
-        on_charges=on_charges,
-    )
+    with reading_reports() as on_reports:
+        result = estimate_if_any(
+            collection,
+            files,
+            names,
+            most=most,
+            independent=independent,
+            on_mixed=(lambda charged, uncharged: None) if mixed else None,
+            on_charges=on_charges,
+            on_reports=on_reports,
+        )
     if result is None:
         return None, 0
     if collection.survey is not None:

@@ -26,7 +26,8 @@ from .limit_text import receipt_lines
 from .mechanism_subcommands import as_typed, mechanism_command, note_option, parse_reports
 from .notes import print_note
 from .number_types import NUMBER
-from .output import charging, counted, json_option, next_step, options, print_json, strict_option
+from .output import counted, json_option, next_step, options, print_json, strict_option
+from .progress import counting
 from .refusals import MOST_QUOTED, print_refusing_limits
 from .table_reader import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
 
@@ -273,7 +274,7 @@ def spend_many(
         writing_rows("refused-to", refused_to, {"user": str}) as note_refused,
         writing_rows("skipped-to", skipped_to, LEFT_OUT_COLUMNS) as note_skipped,
         report_progress_on_interrupt(done.__str__, again),
-        charging(rows if mine is None else None) as advance,
+        counting("charging", rows if mine is None else None) as advance,
     ):
         left_out = LeftOut(note_skipped if skip_invalid else None, consequence=SKIP_HINT)
 

@@ -118,13 +118,21 @@ def estimate_files(
     most: int | None = None,
     on_mixed: Callable[[int, int], None] | None = None,
     on_charges: Callable[[int, int], None] | None = None,
+    on_reports: Callable[[int], None] | None = None,
 ) -> Estimate:
     """Return one estimate from all files, each one round; see `estimate_if_any`.
 
     Raises `ReportFileError`, also if there are no reports.
     """
     estimated = estimate_if_any(
-        collection, files, names, independent=independent, most=most, on_mixed=on_mixed, on_charges=on_charges
+        collection,
+        files,
+        names,
+        independent=independent,
+        most=most,
+        on_mixed=on_mixed,
+        on_charges=on_charges,
+        on_reports=on_reports,
     )
     if estimated is None:
         raise ReportFileError(", ".join(files), "there are no reports to estimate from")
@@ -140,16 +148,17 @@ def estimate_if_any(
     most: int | None = None,
     on_mixed: Callable[[int, int], None] | None = None,
     on_charges: Callable[[int, int], None] | None = None,
+    on_reports: Callable[[int], None] | None = None,
 ) -> Estimate | None:
     """Return one estimate from all files, or None if they have no reports. Raises `ReportFileError`.
 
     A file is a report file, a partition, a partial, or a folder of partitions, which is one round. No partition may
     appear twice. If some reports were charged to their users and others were not, that is an error. With `on_mixed`
     it is not an error: `on_mixed` is called with the numbers of charged and uncharged reports. `on_charges` is always
-    called with them.
+    called with them, and `on_reports` with the number of reports of each part that was read.
     """
     charges = _Charges()
-    totals = _totals(collection, files, charges)
+    totals = _totals(collection, files, charges, on_reports)
     estimated = estimate_totals(collection, totals, names, independent=independent, most=most)
     if on_charges is not None:
         on_charges(charges.charged, charges.uncharged)
@@ -168,11 +177,13 @@ class _Charges:
     uncharged: int = 0
 
 
-def _totals(collection: Collection, files: Sequence[str], charges: _Charges) -> Iterator[Any]:
+def _totals(
+    collection: Collection, files: Sequence[str], charges: _Charges, on_reports: Callable[[int], None] | None
+) -> Iterator[Any]:
     """Yield the aggregate of each file. Raises `ReportFileError` at a partition that an earlier file contained."""
     known: dict[str, Source] = {}
     for path in files:
-        part = aggregate(path, collection)
+        part = aggregate(path, collection, on_reports=on_reports)
         for name, source in part.partitions.items():
             if name in known:
                 raise ReportFileError(path, f"a partition must be given once: got {again(source, known[name])}")

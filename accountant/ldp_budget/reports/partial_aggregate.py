@@ -36,7 +36,7 @@ from .report_file import Layout, Reports, check_mixed, check_whose, open_reports
 from .tables import inside, opened, shown_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -260,13 +260,16 @@ def aggregate_reports(reports: NDArray[Any], collection: Collection) -> Partial:
     return Partial(collection, collection.mechanism.aggregate(reports), layout)
 
 
-def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
+def aggregate(
+    place: str | os.PathLike[str], collection: Collection, *, on_reports: Callable[[int], None] | None = None
+) -> Partial:
     """Return the partial of the reports at a place, read to the end and compared with its hash.
 
     Parameters:
         place: a partition; a folder of partitions, of which every `*.parquet` is read; a report file; or a partial
             that was written to a file. A path, or a URL that `fsspec` knows.
         collection: the collection of the reports.
+        on_reports: called with the number of reports of each part that was read.
 
     Raises:
         ReportFileError: a file is foreign, truncated, damaged or made for another collection; a partition appears
@@ -282,18 +285,25 @@ def aggregate(place: str | os.PathLike[str], collection: Collection) -> Partial:
         return _read_partial(name, collection)
     if start and not start.startswith(PARQUET_MAGIC) and not name.endswith(SUFFIX):
         with open_reports(name, collection) as file:
-            total, layout = _added(file.blocks(), collection)
+            total, layout = _added(_counted(file.blocks(), on_reports), collection)
         return Partial(collection, total, layout, {}, *_charges(file.charged, total))
     total, layout, partitions = None, None, dict[str, Source]()
     charges = Counter[bool | None]()
     for partition in _partitions(name, collection, partitions):
         try:
-            total, layout = _added(partition.blocks(), collection, total, layout)
+            total, layout = _added(_counted(partition.blocks(), on_reports), collection, total, layout)
         except NotSupported as error:
             why = f"these are not reports of {collection.name}: {error}"
             raise ReportFileError(partition.place, why) from None
         charges[partition.charged] += partition.reports
     return Partial(collection, total, layout, partitions, charges[True], charges[False])
+
+
+def _counted(blocks: Iterable[NDArray[Any]], on_reports: Callable[[int], None] | None) -> Iterator[NDArray[Any]]:
+    for block in blocks:
+        yield block
+        if on_reports is not None:
+            on_reports(len(block))
 
 
 def open_files(place: str, collection: Collection, known: dict[str, Source]) -> Iterator[Reports | Partition]:
