@@ -24,7 +24,6 @@ from click.core import ParameterSource
 from ldp_budget._lookalikes import difference
 from ldp_budget._validation import canonical_text, shown
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.reports.arrow_tables import row_file
 from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
 
 from .errors import did_you_mean, where_to_look
@@ -489,6 +488,8 @@ def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> 
         yield lambda row: None
         return
     try:
+        from ldp_budget.reports.arrow_tables import row_file
+
         with row_file(path, columns) as note:
             yield note
     except OSError as error:
