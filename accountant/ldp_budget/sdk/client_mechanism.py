@@ -16,6 +16,7 @@ holds the answer: 1/χ². Where answers differ in their laws, counts are estimat
 from __future__ import annotations
 
 import functools
+import time
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -57,6 +58,8 @@ MOST_OPTIONS = 60
 _FEW_ANSWERS, _FEW_REPORTS = 64, 4096
 """The most answers and reports of a channel whose counts are estimated by least squares."""
 _UNCALIBRATED = ONE // 4 * 3
+_SIZES, _SECONDS = (256, 128, 64, 32, 16, 12, 8, 6, 4, 3, 2), 5.0
+"""The numbers of answers that are tried where a mechanism is not proved, and the processor time for that."""
 _SAMPLE = 1 << 13
 """The seeded reports of a value, of which the relation is held against the law."""
 _FINEST = 1e-9
@@ -148,16 +151,34 @@ class ClientMechanism(Base):  # type: ignore[misc]
     def _derived(self) -> dict[str, Any]:
         """The coin, and what follows from the law with it. It is derived once on a machine, see `law.derivations`."""
         draft, coins = self._program_at(_UNCALIBRATED), self._trace(_UNCALIBRATED).coins_used
-        return dict(
-            kept("client", [draft.to_json(), coins, None if self._most is None else str(self.epsilon)], self._derive)
-        )
+        asked = [draft.to_json(), coins, None if self._most is None else str(self.epsilon)]
+        try:
+            return dict(kept("client", asked, self._derive))
+        except NotSupported as error:
+            hint = "Use fewer answers, or a report whose form a rule knows: docs/tutorials/plugin-categorical.md."
+            proved = self._proved_size()
+            most = "" if proved is None else f"; with domain_size = {proved} it is proved"
+            raise NotSupported(
+                f"no rule proves {self.name} with {self.domain.size:,} answers{most} ({error})", hint=hint
+            ) from None
+
+    def _proved_size(self) -> int | None:
+        """Return a smaller number of answers with which a rule finds the law; None if none is found soon."""
+        if "domain_size" not in self.declared:
+            return None
+        end = time.thread_time() + _SECONDS
+        for size in _SIZES:
+            if size < self.domain.size and time.thread_time() < end:
+                with suppress(LdpBudgetError):
+                    smaller = self.replace(domain_size=size)
+                    law_of(smaller._program_at(_UNCALIBRATED))
+                    return size
+        return None
 
     def _derive(self) -> dict[str, Any]:
         threshold, fits = self._searched()
-        law, stated = (
-            law_of(self._program_at(threshold or _UNCALIBRATED)),
-            None if self._most is None else Decimal(self.epsilon),
-        )
+        law = law_of(self._program_at(threshold or _UNCALIBRATED))
+        stated = None if self._most is None else Decimal(self.epsilon)
         try:
             guarantee = law.guarantee(stated).to_json() if fits else None
         except NotSupported:
@@ -391,12 +412,13 @@ class ClientMechanism(Base):  # type: ignore[misc]
 
     @functools.cached_property
     def _laws(self) -> list[dict[bytes, Fraction]]:
-        from .law.all_outcomes import law
+        from .law.all_outcomes import AllOutcomes
 
         if self.domain.size > _FEW_ANSWERS:
             why = "a report is no row, answer, set, marked place or word, and there are too many answers to list all reports"
             raise NotSupported(f"{self.name} derives no estimate: {why} (at most {_FEW_ANSWERS})")
-        return [law(self.client_program(), answer) for answer in range(self.domain.size)]
+        known = self.report_law
+        return known.laws if isinstance(known, AllOutcomes) else AllOutcomes(self.client_program()).laws
 
     @functools.cached_property
     def _rows(self) -> list[bytes]:

@@ -139,7 +139,7 @@ def test_new_mechanism_works_in_every_command(workshop: Workshop) -> None:
     made = json.loads(workshop.ldp_budget("calibrate", *options, "--json").stdout)
     assert made["guarantee"]["epsilon"] == 0.7
     refused = workshop.ldp_budget("calibrate", "tally-marks", "--epsilon", "0", "--domain-size", "4", code=2)
-    assert "--epsilon must be a number >= 0.000001 and <= 40: got 0" in refused.stderr
+    assert "--epsilon must be a number >= 0.000001 and <= 30: got 0" in refused.stderr
 
 
 def test_new_numeric_mechanism_estimates_a_mean(workshop: Workshop) -> None:
@@ -216,14 +216,16 @@ def test_plugin_new_with_a_wrong_name_is_refused(workshop: Workshop, name: str, 
 
 def assert_certified(done: subprocess.CompletedProcess[str]) -> None:
     certificate = json.loads(done.stdout)
-    assert "ldp-budget-tally-marks 0.1.0: audited. Recorded in" in done.stderr
-    assert "not exact: tally-marks: the " in done.stderr
+    assert "ldp-budget-tally-marks 0.1.0: exact. Recorded in" in done.stderr
+    assert "not exact" not in done.stderr
     assert "does not apply: tally-marks: memo_is_kept: it memoizes nothing" in done.stderr
-    assert done.stderr.endswith("passed: audited, the highest level for a plugin\n")
+    assert done.stderr.endswith("passed: exact\n")
+    assert (certificate["verdict"], len(certificate["pair"])) == ("holds", 2)
+    assert 0 < certificate["loss"] <= 3
     assert (certificate["distribution"], certificate["version"]) == ("ldp-budget-tally-marks", "0.1.0")
     assert {"ldp_budget", "python", "numpy", "checked"} <= set(certificate)
     [mechanism] = certificate["mechanisms"]
-    assert (mechanism["mechanism"], mechanism["checked"]) == ("tally-marks", "audited")
+    assert (mechanism["mechanism"], mechanism["checked"]) == ("tally-marks", "exact")
     assert [example["declared"] for example in mechanism["examples"]] == [
         {"domain_size": 5, "epsilon": "1"},
         {"domain_size": 2, "epsilon": "0.2"},
@@ -262,19 +264,21 @@ def test_mechanisms_shows_the_certificate_until_the_code_changes(workshop: Works
     workshop.certificates.unlink(missing_ok=True)
     assert workshop.listed("tally-marks")["checked"] == "no"
     workshop.certificates.write_text(checked.recorded)
-    assert workshop.listed("tally-marks")["checked"] == "audited"
+    assert workshop.listed("tally-marks")["checked"] == "exact"
     module = workshop.folder / "site" / "tally_marks" / "__init__.py"
     honest = module.read_text()
-    module.write_text(honest.replace("threshold(odds /", "threshold(3 * odds /"))
+    module.write_text(honest.replace("draw.coin(), value", "1 ^ draw.coin(), value"))
     assert workshop.listed("tally-marks")["checked"] == "no"
     module.write_text(honest)
-    assert workshop.listed("tally-marks")["checked"] == "audited"
+    assert workshop.listed("tally-marks")["checked"] == "exact"
 
 
 def test_plugin_check_of_a_false_guarantee_fails(workshop: Workshop) -> None:
     module = workshop.folder / "site" / "tally_marks" / "__init__.py"
     honest = module.read_text()
-    module.write_text(honest.replace("return Pure(self.epsilon)", "return Pure(self.epsilon / 2)"))
+    half = "guarantee = property(lambda self: Pure(self.epsilon / 2))"
+    false = honest.replace("    def client", f"    {half}\n\n    def client")
+    module.write_text(f"from ldp_budget.guarantees import Pure\n{false}")
     try:
         done = workshop.ldp_budget("plugin", "check", "tally_marks", "--samples", "40000", code=1)
     finally:
@@ -341,6 +345,33 @@ def test_plugin_check_without_a_proof_is_audited(workshop: Workshop) -> None:
         "not exact: undescribed: guarantee_is_exact: undescribed describes no channel; define `compare`"
         in done.stderr
     )
+
+
+LEAK = """
+import ldp_budget
+from ldp_budget.sdk import FrequencyMechanism, integer, real, where
+
+class Leak(FrequencyMechanism):
+    name = "leak"
+    epsilon = real("privacy loss of one report", above=0)
+    domain_size = integer("number of possible answers", at_least=2, at_most=9)
+
+    def client(self, value, draw):
+        return where(draw.bit(2**63), value, draw.below(self.domain_size))
+
+@ldp_budget.hookimpl
+def register_mechanisms(register):
+    register(Leak)
+"""
+
+
+def test_plugin_check_of_a_leaking_client_shows_the_answers_the_report_and_the_loss(workshop: Workshop) -> None:
+    (workshop.folder / "leak.py").write_text(LEAK)
+    done = workshop.ldp_budget("plugin", "check", "leak", "--samples", LEAST, "--json", code=1)
+    found = json.loads(done.stdout)
+    assert (found["verdict"], found["pair"], found["report"]) == ("violated", [0, 1], 0)
+    assert found["loss"] > 1
+    assert "violated: leak: answers 0 and 1, report 0: loss" in done.stderr
 
 
 def test_plugin_check_of_a_wrong_guarantee_type_is_a_sentence(workshop: Workshop) -> None:

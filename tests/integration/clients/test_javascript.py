@@ -22,6 +22,7 @@ from ldp_budget.sampling import SeededStream
 from ldp_budget.sdk.client_program import Program, record
 from ldp_budget.sdk.interpreter import StreamDraws
 from ldp_budget.sdk.interpreter import run as interpret
+from short_plugins import HadamardResponse, ThreeValued, TickAll
 
 TEST = PACKAGE / "test" / "vectors.mjs"
 INPUT = {"kind": "answer", "count": 4, "text": False}
@@ -70,6 +71,28 @@ def test_vectors_of_large_reports_agree(tmp_path: Path, name: str, declared: dic
     vector = {"answer": 7, "secret": None, "stream": stream.read_so_far.hex(), "report": report.hex()}
     (tmp_path / "large.json").write_text(json.dumps({"definition": definition, "vectors": [vector]}))
     assert run(TEST, tmp_path).stdout == "1 vectors\n"
+
+
+@pytest.mark.parametrize("name", ["hadamard", "three-valued", "tick-all"])
+def test_vectors_of_a_short_plugin_agree(tmp_path: Path, name: str) -> None:
+    """The public definition of a mechanism in the short notation carries its client to every device."""
+    mechanism = {
+        "hadamard": HadamardResponse(epsilon=1, domain_size=1000),
+        "three-valued": ThreeValued(epsilon=1),
+        "tick-all": TickAll(epsilon=2, options=20, shown=4),
+    }[name]
+    definition, vectors = Collection("short", mechanism).definition(), []
+    for seed in range(40):
+        answer, stream = seed * 7919 % mechanism.domain.size, Recorder(SeededStream(seed))
+        row = mechanism.randomize([answer], rng=stream)
+        report = row.astype(row.dtype.newbyteorder("<")).tobytes().hex()
+        vectors.append({"answer": answer, "secret": None, "stream": stream.read_so_far.hex(), "report": report})
+    client = {
+        name: definition[name]
+        for name in ("format", "version", "context", "input", "steps", "tables", "report", "memo")
+    }
+    (tmp_path / "short.json").write_text(json.dumps({"definition": client, "vectors": vectors}))
+    assert run(TEST, tmp_path).stdout == "40 vectors\n"
 
 
 WIDE = str(2**63)

@@ -115,6 +115,17 @@ def test_many_answers_are_proved_without_a_list() -> None:
     assert ldp_budget.verify(mechanism).verdict == "holds"
 
 
+@pytest.mark.slow
+def test_too_many_answers_for_a_proof_name_a_number_that_is_proved() -> None:
+    def client(self: Any, value: Any, draw: Any) -> Any:
+        return where(draw.coin(), value * value % self.domain_size, draw.below(self.domain_size))
+
+    with pytest.raises(
+        NotSupported, match=r"no rule proves made with 1,000,003 answers; with domain_size = \d+ it is"
+    ):
+        _ = made(client)(epsilon=1, domain_size=1_000_003).guarantee
+
+
 def leak(self: Any, value: Any, draw: Any) -> Any:
     return where(draw.bit(2**63), value, draw.below(self.domain_size))
 
