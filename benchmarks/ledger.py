@@ -1,6 +1,7 @@
 """The ledger compared with hand-written SQLite that does the same work, in one run.
 
     python benchmarks/ledger.py [--quick] [--peer PYTHON]
+    python benchmarks/ledger.py --against FOLDER    # ratios to another checkout, see short_path.py
 
 Every ratio is one of speeds, ours over the floor's, both durable (write-ahead log, synchronous=FULL) and with the
 same settings, in a temporary folder. The two take turns in small rounds, and the median over the rounds is shown, so
@@ -29,6 +30,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+
+import short_path
 
 import ldp_budget
 from ldp_budget import Accountant
@@ -461,7 +464,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     parser.add_argument("--peer", default=sys.executable, metavar="PYTHON", help="an interpreter with diffprivlib")
+    short_path.add_option(parser)
     options = parser.parse_args()
+    if options.against is not None:
+        short_path.compare("ledger", options.against, options.figure)
+        return
     print(f"SQLite {sqlite3.sqlite_version}, Python {sys.version.split()[0]}, {os.cpu_count()} processors")
     print(f"{'':52}{'ours/s':>12}{'floor/s':>12}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 
     python benchmarks/postgres.py [--only single] [--url postgresql://…] [--seconds 3]
     python benchmarks/postgres.py --partitions-cost | --flat
+    python benchmarks/postgres.py --against FOLDER    # ratios to another checkout, see short_path.py
 
 Without --url it starts a server of its own, as the tests do, with all durability on. Figures are a second; `/ file`
 is the ratio to the ledger in a SQLite file, `/ floor` that to statements by hand which lock a row, read two, write
@@ -28,6 +29,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 import psycopg
+import short_path
 
 import ldp_budget
 from ldp_budget import Accountant
@@ -171,7 +173,11 @@ def main() -> None:
     parser.add_argument("--partitions-cost", action="store_true")
     parser.add_argument("--flat", action="store_true")
     parser.add_argument("--entries", type=int, default=1_000_000, help="of --flat")
+    short_path.add_option(parser)
     arguments = parser.parse_args()
+    if arguments.against is not None:
+        short_path.compare("postgres", arguments.against, arguments.figure)
+        return
     seconds = arguments.seconds
     if arguments.partitions_cost:
         return partitions_cost(seconds)

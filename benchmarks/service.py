@@ -1,6 +1,7 @@
 """The service compared with the same framework answering a constant, in one run; and whether its memory stays flat.
 
     python benchmarks/service.py [--quick] [--only NAME] [--requests 1000000] [--profile FILE]
+    python benchmarks/service.py --against FOLDER    # ratios to another checkout, see short_path.py
 
 Each server is a process of its own, and so is the load: clients that keep their connections and ask again as soon as
 they are answered. All figures of a row are taken in turns, and the medians are shown. A core's requests a second are
@@ -34,6 +35,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
+import short_path
 import uvicorn
 from fastapi import FastAPI, Header
 from fastapi.responses import JSONResponse
@@ -346,7 +348,11 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=200_000, help="of the measurement of memory; 0: none")
     parser.add_argument("--lines", type=int, default=100_000, help="users charged in batches; 0: none")
     parser.add_argument("--profile", help="write a profile of one server under load to this file, and nothing else")
+    short_path.add_option(parser)
     arguments = parser.parse_args()
+    if arguments.against is not None:
+        short_path.compare("service", arguments.against, arguments.figure)
+        return
     with ledgers() as places, suppress(KeyboardInterrupt):
         chosen = {name: place for name, place in places.items() if arguments.only in name}
         if arguments.profile:
