@@ -122,7 +122,10 @@ def of_answers(
         inner = _ancestors(steps, name)
         if name in outer or start not in inner or ({name} | inner) & fresh:
             continue
-        before, after = _parted(program, start, name, outer, answers)
+        try:
+            before, after = _parted(program, start, name, outer, answers)
+        except ValueError as error:  # a step that is left out is needed, or another draw is kept
+            raise Unknown(f"a report depends on more than what is kept of the answer: {error}") from None
         (own, others), (shows, misses) = (_kept_or_not(likely(each), answers) for each in (before, after))
         if own < others or shows < misses:
             raise Unknown("the own answer is kept or shown less often than others")

@@ -123,6 +123,9 @@ def test_curve_of_three_reports_is_that_of_all_outcomes(program: Program, rule: 
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
+AGAIN = ["mod", ["add", "kept", ["where", ["at", "shows", 0], 0, ["add", 1, "next"]]], 4]
+
+
 def changed(program: Program, name: str, x: Any) -> Program:
     steps = tuple((each, x if each == name else was) for each, was in program.steps)
     return Program(program.input, steps, program.report, program.tables, program.memo)
@@ -133,10 +136,17 @@ def changed(program: Program, name: str, x: Any) -> Program:
     [
         (changed(CELL, "shown", ["mod", ["add", "kept", ["where", "shows", "value", "next"]], 4]), TrackedAnswers),
         (changed(CELL, "shows", ["bit", V]), TrackedAnswers),
+        (changed(changed(CELL, "shows", ["kept_bits", "again", "kept", T, 1]), "shown", AGAIN), TrackedAnswers),
         (changed(NUMBER, "report", ["xor", ["at", "kept", 0], ["lt", "value", 3]]), Numbers),
         (changed(NUMBER, "kept", ["kept_bits", "bit", 0, ["add", str(2**62), "value"], 1]), Numbers),
     ],
-    ids=["the answer is used again", "others are shown more often", "the answer is shown", "kept for no answer"],
+    ids=[
+        "the answer is used again",
+        "others are shown more often",
+        "another draw is kept",
+        "the answer is shown",
+        "kept for no answer",
+    ],
 )
 def test_curve_of_changed_program_is_refused(program: Program, rule: Any) -> None:
     with pytest.raises(Unknown):
