@@ -175,9 +175,9 @@ def _flags(column: Column, size: int | None) -> Callable[[Lot], Array]:
 def _typed(column: Column, kind: Kind) -> Callable[[Lot], Array]:
     """Return the function of a column whose numbers have the type, also where they are constant."""
     number = column.number
-    if number is None or kind is object:
+    if number is None:
         return column.get
-    typed = kind(number)
+    typed = np.array(number, object) if kind is object else kind(number)
     return lambda lot: typed
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from generated_programs import Generator, odd_definition
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.sampling import open_stream
+from ldp_budget.sampling import Stream, open_stream
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.interpreter import StreamDraws, run
 from ldp_budget.sdk.value_ranges import ValueRanges
@@ -22,6 +22,8 @@ from ldp_budget.sdk.vectorised_client import VectorisedClient
 
 SECRET = bytes(range(16))
 SEEDS = st.integers(0, 2**32)
+ENDLESS = {"subset", "geometric", "laplace", "normal"}
+"""Draws that wait for a byte that is not the same."""
 UINT = {"dtype": "<u8", "shape": [], "parts": [["uint", "report", 8, 1]]}
 FIVE = {"kind": "answer", "count": 5, "text": False}
 
@@ -65,6 +67,33 @@ def test_vectorised_client_with_lots_of_one_gives_the_bytes_of_users_in_turn(
     stream = open_stream(seed)
     turns = reported(lambda: b"".join(run(program, value, StreamDraws(stream, SECRET, "c")) for value in values))
     assert reported(lambda: client(values, open_stream(seed), [SECRET] * len(values))) == turns
+
+
+class Same(Stream):
+    """Delivers one byte for ever, so that all users draw the same, in any order."""
+
+    def __init__(self, byte: int) -> None:
+        self.byte = byte
+
+    def read(self, count: int) -> bytes:
+        return bytes([self.byte]) * count
+
+
+@given(SEEDS, st.lists(st.integers(0, 3), min_size=2, max_size=9), st.sampled_from([0, 2]))
+def test_vectorised_client_with_many_users_of_equal_bytes_gives_the_reports_of_each_alone(
+    program_seed: int, values: list[int], byte: int
+) -> None:
+    program = generated(program_seed)
+    assume(not ENDLESS & {step[0] for _, step in program.steps if isinstance(step, list)})
+    client = VectorisedClient(program, context="c")
+    values = [value % (client.last + 1) for value in values]
+
+    def report_of(value: int) -> bytes | str:
+        return reported(lambda: run(program, value, StreamDraws(Same(byte), SECRET, "c")))
+
+    alone = [report_of(value) for value in values]
+    together = reported(lambda: client(np.array(values), Same(byte), SECRET))
+    assert together == ("refused" if "refused" in alone else b"".join(map(bytes, alone)))  # type: ignore[arg-type]
 
 
 @given(SEEDS, st.integers(0, 2**20))
@@ -133,7 +162,7 @@ def test_vectorised_client_with_a_memo_needs_a_secret() -> None:
 
 def test_vectorised_client_with_numbers_beyond_64_bits_is_exact() -> None:
     program = program_of(
-        ("huge", ["shl", ["add", "value", 1], 300]),
+        ("huge", ["where", ["lt", "value", 9], ["shl", ["add", "value", 1], 300], str(2**64)]),
         ("report", ["add", ["shr", ["mul", "huge", "huge"], 600], ["mod", "huge", 1009]]),
     )
     expected = [(v + 1) ** 2 + ((v + 1) << 300) % 1009 for v in range(5)]
@@ -145,3 +174,8 @@ def test_vectorised_client_with_a_number_of_more_than_4096_bits_refuses_it() -> 
     assert client(np.array([0, 1]), open_stream(1)).tolist() == [0, 1]
     with pytest.raises(ValueError, match="4096 bits"):
         client(np.array([0, 2]), open_stream(1))
+
+
+def test_vectorised_client_with_a_choice_of_huge_constants_is_exact() -> None:
+    program = program_of(("one", ["where", ["lt", "value", 2], 7, str(2**64)]), ("report", ["shr", "one", 1]))
+    assert VectorisedClient(program)(np.arange(4), open_stream(1)).tolist() == [3, 3, 2**63, 2**63]
