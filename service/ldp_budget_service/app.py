@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -129,7 +129,7 @@ def _watch(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(Methods, ROUTERS)
     app.add_middleware(RawPathMiddleware)
     app.add_middleware(PlainRoutes)
-    app.add_middleware(AdmissionMiddleware, settings, app.state.load, auth.Known(app.state), LARGE)
+    app.add_middleware(AdmissionMiddleware, settings, app.state.load, partial(auth.is_known, app.state), LARGE)
     if settings.tracing:
         from .observability.logs import Traced
 

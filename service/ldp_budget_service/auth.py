@@ -127,23 +127,18 @@ def find(state: State, token: str) -> Respondent | None:
     return Respondent(state.accountant, found, state.collections, state.invitations, token)
 
 
-class Known:
-    """The good keys and invitations of an application, for its middleware."""
+async def is_known(state: State, token: str) -> bool:
+    """True if the token is that of an active API key or of a valid invitation."""
+    if state.keys.is_fresh() and state.invitations.is_fresh():
+        return _is_known(state, token)
+    return await run_in_threadpool(_is_known, state, token)
 
-    def __init__(self, state: State) -> None:
-        self._state = state
 
-    async def know(self, token: str) -> bool:
-        """True if the token is that of an active API key or of a valid invitation."""
-        if self._state.keys.is_fresh() and self._state.invitations.is_fresh():
-            return self._knows(token)
-        return await run_in_threadpool(self._knows, token)
-
-    def _knows(self, token: str) -> bool:
-        try:
-            return self._state.keys.find(token) is not None or self._state.invitations.find(token) is not None
-        except LdpBudgetError:
-            return False  # the ledger cannot be read
+def _is_known(state: State, token: str) -> bool:
+    try:
+        return state.keys.find(token) is not None or state.invitations.find(token) is not None
+    except LdpBudgetError:
+        return False  # the ledger cannot be read
 
 
 # -- access table ---------------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -161,13 +161,6 @@ class BatchRoom:
         self.taken += number
 
 
-class Callers(Protocol):
-    """Knows good keys and invitations."""
-
-    async def know(self, token: str) -> bool:
-        """True if the token is that of an active API key or of a valid invitation."""
-
-
 class AdmissionMiddleware:
     """ASGI middleware that limits every request in size and number, and completes the headers of responses.
 
@@ -175,7 +168,7 @@ class AdmissionMiddleware:
         app: the application.
         settings: the limits.
         load: counts the requests in flight.
-        callers: knows good keys and invitations.
+        is_known: True for the token of an active API key or of a valid invitation.
         large: paths that limit the size of their bodies themselves.
     """
 
@@ -184,11 +177,11 @@ class AdmissionMiddleware:
         app: ASGIApp,
         settings: Settings,
         load: Load,
-        callers: Callers,
+        is_known: Callable[[str], Awaitable[bool]],
         large: Collection[str] = (),
     ) -> None:
         self._app, self._settings, self._load, self._large = app, settings, load, frozenset(large)
-        self._callers = callers
+        self._is_known = is_known
         self._addresses = Rate(settings.address_rate, settings.address_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -284,7 +277,7 @@ class AdmissionMiddleware:
         if _KEY not in head:
             return self._addresses.take(address(scope))
         wait = self._addresses.wait(address(scope))
-        return 0.0 if wait and await self._callers.know(token_of(scope)) else wait
+        return 0.0 if wait and await self._is_known(token_of(scope)) else wait
 
     def _too_large(self) -> str:
         return f"the body is larger than {self._settings.most_bytes} bytes. Send less, or several requests."
