@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 _REFUSALS_TOGETHER = 5_000
-_HALF = 32
-_LOW = (1 << _HALF) - 1
+_MOST_IN_64_BITS = 2**62
 
 
 class CollectionUse(NamedTuple):
@@ -111,34 +110,32 @@ def collection_use(
 
 
 class _Sums:
-    """Exact sums of ε by account: two halves of each amount are added up, and unbounded amounts are counted."""
+    """Exact sums of ε by account, in units, and the accounts that were charged without a bound."""
 
     def __init__(self, accounts: int) -> None:
-        self._high, self._low, self._unbounded = (np.zeros(accounts + 1, np.int64) for _ in range(3))
+        self._known: NDArray[Any] = np.zeros(accounts + 1, np.int64)
+        self._most = 0
+        """No sum, and no sum on the way to it, is larger than this."""
+        self._unbounded: set[int] = set()
 
     def add(self, accounts: Integers, units: int | None, back: bool) -> None:
         """Add the same units, None if unbounded, to accounts; one that was unbounded stays so when it gets them back."""
         if units is None:
-            np.add.at(self._unbounded, accounts, 0 if back else 1)
-        else:
-            np.add.at(self._high, accounts, units >> _HALF)
-            np.add.at(self._low, accounts, units & _LOW)
-
-    def _known(self) -> tuple[Integers, Integers]:
-        return self._high + (self._low >> _HALF), self._low & _LOW
+            self._unbounded.update(() if back else accounts.tolist())
+            return
+        self._most += abs(units) * accounts.size
+        if self._most > _MOST_IN_64_BITS and self._known.dtype != object:
+            self._known = self._known.astype(object)
+        np.add.at(self._known, accounts, units)
 
     def positive(self) -> int:
         """Return the number of accounts with a sum above zero."""
-        high, low = self._known()
-        return int(np.count_nonzero((self._unbounded > 0) | (high > 0) | ((high == 0) & (low > 0))))
+        known = set(np.flatnonzero(self._known > 0).tolist()) if self._unbounded else None
+        return int(np.count_nonzero(self._known > 0)) if known is None else len(known | self._unbounded)
 
     def largest(self) -> int | None:
         """Return the largest sum, at least 0; None if one is unbounded."""
-        if self._unbounded.any():
-            return None
-        high, low = self._known()
-        top = int(high.max())
-        return max(0, (top << _HALF) + int(low[high == top].max()))
+        return None if self._unbounded else max(0, int(self._known.max()))
 
 
 class _Charges:

@@ -6,6 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
+from ldp_budget.accounting import collection_use
 from ldp_budget.accounting.collection_use import CollectionUse
 from ldp_budget.ledger import hash_chain
 from ldp_budget.registry.collections import Collection
@@ -97,6 +99,14 @@ def test_use_of_an_unbounded_total_is_not_a_number(clock: Clock) -> None:
         [most] = use.policies["default"]
         assert most is not None
         assert 0 < most < 9
+
+
+def test_sums_above_64_bits_are_exact() -> None:
+    sums, units = collection_use._Sums(3), 2**62 + 1
+    for _ in range(3):
+        sums.add(np.array([1, 2, 2]), units, back=False)
+    sums.add(np.array([1, 1, 1]), -units, back=True)
+    assert (sums.largest(), sums.positive()) == (6 * units, 1)
 
 
 @pytest.fixture
