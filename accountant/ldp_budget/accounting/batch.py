@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,6 +172,7 @@ _NO_TEMPLATE: Any = None
 # -- parts ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class Part:
     """Lines of one partition that are charged in one transaction: an item of the write queue.
 
@@ -181,27 +183,16 @@ class Part:
 
     needs = None
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        caller: Principal,
-        partition: int,
-        lines: Lines,
-        hashes: Sequence[bytes],
-        key: tuple[bytes, bytes] | None,
-        name: str,
-        explain: bool,
-        is_part: bool,
-    ) -> None:
-        self.name = name
-        self.ledger = ledger
-        self.caller = caller
-        self.partition = partition
-        self.lines = lines
-        self.hashes = hashes
-        self.key_hash, self.digest = key or (b"", b"")
-        self.explain = explain
-        self.is_part = is_part
+    ledger: Ledger
+    caller: Principal
+    partition: int
+    lines: Lines
+    hashes: Sequence[bytes]
+    key_hash: bytes
+    digest: bytes
+    name: str
+    explain: bool
+    is_part: bool
 
     @cached_property
     def batch_users(self) -> list[bytes] | None:
@@ -340,23 +331,15 @@ _LATER_BATCH = re.compile(r"#[1-9][0-9]*\Z")
 """The end of the key of a batch whose run has an earlier batch, which counts the run."""
 
 
+@dataclass(eq=False)
 class Batch:
     """Lines under one key, or without a key, in parts. With `explain`, each refusal gets a receipt."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        caller: Principal,
-        key: str | None,
-        check: Check | None = None,
-        *,
-        explain: bool,
-    ) -> None:
-        self._check = check
-        self._ledger = ledger
-        self._caller = caller
-        self._key = key
-        self._explain = explain
+    _ledger: Ledger
+    _caller: Principal
+    _key: str | None
+    _explain: bool
+    _check: Check | None = None
 
     def charge(self, lines: Lines) -> list[SpendResult]:
         """Charge the lines, or return their recorded results; lines that failed before are tried again together."""
@@ -471,17 +454,10 @@ class Batch:
             # A single part has the key of the batch, but only where a batch with this key and other lines finds it.
             if identity is not None and (len(cut) > 1 or partition != secret.partition_of(identity[0], partitions)):
                 key = secret.hash(b"key", f"{secret.plain(identity[0]).hex()} {partition} {number}"), identity[1]
-            some = lines.at(places), [hashes[place] for place in places]
-            part = Part(
-                self._ledger,
-                self._caller,
-                partition,
-                *some,
-                key,
-                self._key or "",
-                self._explain,
-                follows or key != identity,
-            )
+            mine, some = lines.at(places), [hashes[place] for place in places]
+            is_part, bound = follows or key != identity, key or (b"", b"")
+            name, explain = self._key or "", self._explain
+            part = Part(self._ledger, self._caller, partition, mine, some, *bound, name, explain, is_part)
             parts.append((part, places))
         return parts
 
@@ -583,14 +559,14 @@ def spend_batch(
     `check` is called before each part. Its error ends the batch; the parts before are charged, and a retry finds them.
     """
     lines = _Templates().lines(spends)
-    return Batch(ledger, caller, check_key(key), check, explain=True).charge(lines)
+    return Batch(ledger, caller, check_key(key), True, check).charge(lines)
 
 
 def spend_alike(
     ledger: Ledger, caller: Principal, users: Sequence[str], template: RequestTemplate, key: str | None
 ) -> list[SpendResult]:
     """Do the same for checked users with one template, also without a key. Refusals need not say why."""
-    return Batch(ledger, caller, key, explain=False).charge(Lines(users, [], {}, template))
+    return Batch(ledger, caller, key, False).charge(Lines(users, [], {}, template))
 
 
 def _checked(spends: Iterable[Spend | LdpBudgetError]) -> Iterator[Spend | LdpBudgetError]:
