@@ -261,6 +261,9 @@ class FrequencyMechanism(Mechanism):
     def report_law(self) -> Law:
         """The law of one report, derived from the client program once.
 
+        Built-in mechanisms state their guarantee from the parameters instead, so that the rounding of thresholds changes
+        no stored price; `verify` holds it against this law.
+
         Raises:
             NotSupported: there is no client program, or no rule derives the law of any two answers exactly.
         """
