@@ -91,8 +91,8 @@ _REFUSALS_BY_DAY = (
 )
 _ALIKE = [name for name in ENTRY.split(", ") if name not in ("entry", "account")]
 _FIRST_OTHER = (
-    "SELECT o.entry FROM journal s JOIN journal o ON o.partition = s.partition WHERE s.partition = %s AND s.entry = %s"
-    " AND o.entry > %s AND o.entry <= %s AND NOT (o.chain_hash IS NULL AND "
+    "SELECT o.entry FROM journal s JOIN journal o ON o.partition = s.partition WHERE s.partition = %(here)s AND s.entry = %(0)s"
+    " AND o.entry > %(0)s AND o.entry <= %(1)s AND NOT (o.chain_hash IS NULL AND "
     f"{' AND '.join(f'o.{name} IS NOT DISTINCT FROM s.{name}' for name in _ALIKE)}) ORDER BY o.entry LIMIT 1"
 )
 _REFUSED_IN_RUNS = (
@@ -132,6 +132,14 @@ _QUERIES = {
     " ORDER BY entry",
     "notes_of": "SELECT entry, note, row_mac FROM notes WHERE partition = %(here)s AND entry BETWEEN %(0)s AND %(1)s"
     " AND entry IN (SELECT entry FROM journal WHERE partition = %(here)s AND account = %(2)s) ORDER BY entry",
+    "first_other": _FIRST_OTHER,
+    "accounts_of": "SELECT account FROM journal WHERE partition = %(here)s AND entry BETWEEN %(0)s AND %(1)s"
+    " ORDER BY entry",
+    **{
+        f"amounts {name}": f"SELECT account, {name} FROM window_sums WHERE partition = %(here)s"
+        " AND window_name = %(0)s ORDER BY account"
+        for name in Costs._fields
+    },
     "was_charged": "SELECT 1 FROM journal WHERE partition = %(here)s AND policy = %(0)s AND priced_mechanism > 0"
     " LIMIT 1",
     "refusals": f"{_RECORD} WHERE partition = %(here)s AND number BETWEEN %(0)s AND %(1)s ORDER BY number",
@@ -236,7 +244,12 @@ class PostgresRows(NamedReads):
 
     # -- one user -----------------------------------------------------------------------------------------
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    def accounts(
+        self, asked: Sequence[bytes] | Sequence[int], windows: Sequence[str], by_number: bool = False
+    ) -> Iterable[tuple[Any, ...]]:
+        if by_number:
+            return self._accounts_by_number(cast("Sequence[int]", asked), windows)
+        users = cast("Sequence[bytes]", asked)
         if self._ahead is not None:
             known = self._ahead.accounts(self._partition, users, windows)
             if known is not None:
@@ -245,7 +258,7 @@ class PostgresRows(NamedReads):
         sql = " ".join((*account_rows("users u", len(windows)), where))
         return self._ask(sql, *windows, self._partition, list(users))  # type: ignore[no-any-return]
 
-    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    def _accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         asked: tuple[Any, ...] = (list(accounts),)
         those = "= ANY(%b::int8[])"
         if isinstance(accounts, range):
@@ -275,20 +288,13 @@ class PostgresRows(NamedReads):
         for row in self._ask(sql, self._partition, first, last):
             yield row[:-1], row[-1]
 
-    def alike(self, number: int, last: int) -> list[int]:
-        found = self._first(_FIRST_OTHER, self._partition, number, number, last)
-        until = last if found is None else found[0] - 1
-        sql = "SELECT account FROM journal WHERE partition = %s AND entry BETWEEN %s AND %s ORDER BY entry"
-        return [account for (account,) in self._ask(sql, self._partition, number, until)]
-
-    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        sql = f"{_LABELLED} AND account = %s AND entry >= %s ORDER BY entry LIMIT %s"
-        return iter(self._ask(sql, self._partition, account, first, most))
-
-    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def histories(
+        self, first: int, last: int, since: int | None = None, after: int = 0, most: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
         late = "" if since is None else f" AND at >= {since:d}"
-        sql = f"{_LABELLED} AND account BETWEEN %s AND %s{late} ORDER BY account, entry"
-        return iter(self._ask(sql, self._partition, first, last))
+        late += f" AND entry > {after:d}" if after else ""
+        sql = f"{_LABELLED} AND account BETWEEN %s AND %s{late} ORDER BY account, entry LIMIT %s"
+        return iter(self._ask(sql, self._partition, first, last, most))
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         mine = "" if account is None else f" AND account = {account:d}"
@@ -296,18 +302,13 @@ class PostgresRows(NamedReads):
         where = f"partition = %s AND expires > %s{mine} AND NOT EXISTS ({ended})"
         return iter(self._ask(f"SELECT {ENTRY} FROM journal j WHERE {where} ORDER BY entry", self._partition, after))
 
-    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
-        *before, last = rows
-        self._put(ENTRIES, [*((*row, None) for row in before), (*last, chain_hash)])
-
-    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
-        self._unit.write(
-            1,
-            "UPDATE journal SET chain_hash = %s WHERE partition = %s AND entry = %s",
-            (chain_hash, self._partition, number),
-        )
-
-    # -- changes to accounts ------------------------------------------------------------------------------
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None, last: int) -> None:
+        if not rows:
+            sql = "UPDATE journal SET chain_hash = %s WHERE partition = %s AND entry = %s"
+            self._unit.write(1, sql, (chain_hash, self._partition, last))
+            return
+        *before, newest = rows
+        self._put(ENTRIES, [*((*row, None) for row in before), (*newest, chain_hash)])
 
     def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         self._write("INSERT INTO tombstones VALUES (%s, %s, %s)", *tombstone)
@@ -345,11 +346,6 @@ class PostgresRows(NamedReads):
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
 
     # -- all rows of a table ------------------------------------------------------------------------------
-
-    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
-        assert amount in Costs._fields
-        sql = f"SELECT account, {amount} FROM window_sums WHERE partition = %s AND window_name = %s ORDER BY account"
-        return iter(self._ask(sql, self._partition, window))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         return self._every_answer(), None

@@ -87,7 +87,10 @@ class ToyRows(NamedReads):  # of a partition, each table a dictionary by its key
         return iter(sorted(rows, key=lambda row: [row[place] for place in key]))
 
     def ask(self, query: str, *values: Any) -> Iterable[tuple[Any, ...]]:
-        found: Iterable[tuple[Any, ...]] = getattr(self, f"_{query}")(*values)
+        name, _, amount = query.partition(" ")
+        if name == "amounts":
+            return [(key[0], getattr(self._sums[key], amount)) for key in sorted(self._sums) if key[1] == values[0]]
+        found: Iterable[tuple[Any, ...]] = getattr(self, f"_{name}")(*values)
         return found
 
     def insert(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
@@ -110,8 +113,12 @@ class ToyRows(NamedReads):  # of a partition, each table a dictionary by its key
                 key = tuple([row[table.columns.index(name)] for name in table.key])
                 self._named[kind][key if len(key) > 1 else key[0]] = kind(*row)
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        for user in [each for each in self._users.values() if each.user_hash in users]:
+    def accounts(
+        self, asked: Sequence[Any], windows: Sequence[str], by_number: bool = False
+    ) -> Iterable[tuple[Any, ...]]:
+        if by_number:
+            yield from self.accounts_by_number(asked, windows)
+        for user in () if by_number else [each for each in self._users.values() if each.user_hash in asked]:
             yield from self.accounts_by_number([user.account], windows)
 
     def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
@@ -134,9 +141,6 @@ class ToyRows(NamedReads):  # of a partition, each table a dictionary by its key
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         return iter([(self._journal[n], self._links.get(n)) for n in range(first, min(last, len(self._journal)) + 1)])
 
-    def alike(self, number: int, last: int) -> list[int]:
-        return [self._journal[number][3]]
-
     def _entry(self, number: int) -> list[tuple[Any, ...]]:
         return [self._journal[number]] if number in self._journal else []
 
@@ -149,24 +153,27 @@ class ToyRows(NamedReads):  # of a partition, each table a dictionary by its key
     def _notes_of(self, first: int, last: int, account: int) -> list[tuple[Any, ...]]:
         return [note for note in self.notes(first, last) if self._journal[note.entry][3] == account]
 
-    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        for number, row in [i for i in self._journal.items() if i[1][3] == account and i[0] >= first][:most]:
-            yield (*row, *self._entry_labels.get(number, (number, None, None))[1:])
+    def histories(
+        self, first: int, last: int, since: int | None = None, after: int = 0, most: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        rows = [row for row in self._journal.values() if first <= row[3] <= last and row[0] > after]
+        rows = sorted([row for row in rows if since is None or row[1] >= since], key=lambda row: (row[3], row[0]))
+        for row in rows[:most]:
+            yield (*row, *self._entry_labels.get(row[0], (row[0], None, None))[1:])
 
-    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
-        for account in sorted({row[3] for row in self._journal.values() if first <= row[3] <= last}):
-            yield from (row for row in self.history(account) if since is None or row[1] >= since)
+    def _first_other(self, number: int, last: int) -> list[tuple[int]]:
+        return [(number + 1,)]
+
+    def _accounts_of(self, first: int, last: int) -> list[tuple[int]]:
+        return [(self._journal[number][3],) for number in range(first, last + 1)]
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         rows = (row for row in self._journal.values() if row[12] is not None and row[12] > after)
         return iter([row for row in rows if account in (None, row[3]) and self.resolution(row[0]) is None])
 
-    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None, last: int) -> None:
         self._journal.update((row[0], row) for row in rows)
-        self._links.update({} if chain_hash is None else {rows[-1][0]: chain_hash})
-
-    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
-        self._links[number] = chain_hash
+        self._links.update({} if chain_hash is None else {last: chain_hash})
 
     def forget(self, tombstone: e.Tombstone, cut_off: e.User | None) -> None:
         self._tombstones[tombstone.user_hash] = tombstone
@@ -203,10 +210,6 @@ class ToyRows(NamedReads):  # of a partition, each table a dictionary by its key
 
     def _was_charged(self, policy: int) -> list[tuple[Any, ...]]:
         return [(1,) for row in self._journal.values() if row[5] == policy and row[4]]
-
-    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
-        found = [(key[0], getattr(self._sums[key], amount)) for key in sorted(self._sums) if key[1] == window]
-        return iter(found)
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[e.IdempotencyRecord], int | None]:
         return self._idempotency_records.values(), None
@@ -310,7 +313,7 @@ class ToyBatch:  # many users charged alike, one by one
 
     def stored_macs(self, day: int, windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         for account in self._accounts():
-            [(user, _, newest, sealed_on, row_mac, counted)] = self._rows.accounts_by_number([account], ())
+            [(user, _, newest, sealed_on, row_mac, counted)] = self._rows.accounts([account], (), by_number=True)
             sums = [self._rows.spent(account, window) or (NO_SUM, None, None, None) for window in windows]
             yield (
                 account,

@@ -94,7 +94,7 @@ class _Part:
         spent: dict[int, tuple[Costs, ...]] = {}
         others: dict[int, int | None] = {}
         begun, begin = self._begun, self._begin
-        for row in self._reading.rows.accounts_by_number(range(first, last + 1), self._names):
+        for row in self._reading.rows.accounts(range(first, last + 1), self._names, by_number=True):
             user, number, newest, day, row_mac, counted = row[:_STATE]
             key = day, row[_STATE:]
             known = begun[key] if key in begun else begin(key)

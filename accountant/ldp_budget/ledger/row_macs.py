@@ -351,7 +351,7 @@ class AccountMacs:
     ) -> tuple[dict[int, AccountMacState], dict[int, Sums]]:
         found: dict[int, AccountMacState] = {}
         sums: dict[int, Sums] = {account: {} for account in accounts}
-        for row in self._transaction.rows.accounts_by_number(accounts, sorted(names)):
+        for row in self._transaction.rows.accounts(accounts, sorted(names), by_number=True):
             state = AccountMacState._make(row[:_STATE])
             found[state.account] = state
             sums[state.account] = {each[0]: costs_of(each[1:]) for each in sums_in(row) if each[0] is not None}

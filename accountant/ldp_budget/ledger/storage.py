@@ -30,6 +30,13 @@ QUERIES = {
     "repairs": "number and time of the clock repairs from an entry on, in order",
     "notes_of": "the `EntryNote` rows of the entries of an account, from one number to another; values: both, account",
     "was_charged": "a row if a user was charged under a version of a policy, by its number",
+    "first_other": "the number of the first entry above a number, up to another, that is not alike to an entry, or after"
+    " one that ends a transaction",
+    "accounts_of": "the accounts of the entries from one number to another, in order",
+    **dict.fromkeys(
+        [f"amounts {name}" for name in Costs._fields],
+        "each account with a sum in a window, with that amount, in the order of the accounts",
+    ),
     "refusals": "the `IdempotencyRecord` rows of refusals, from one number to another, in order",
     "waiting_of": "the waiting `StoredReport` rows of an account, in order",
     "rounds": "the names of a collection's rounds, in the order of their sealing",
@@ -108,16 +115,17 @@ class Snapshot(NamedReads, Protocol):
 
     # -- one user -----------------------------------------------------------------------------------------
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    def accounts(
+        self, asked: Sequence[bytes] | Sequence[int], windows: Sequence[str], by_number: bool = False
+    ) -> Iterable[tuple[Any, ...]]:
         """Yield a row for each user with an account: (user, account, MAC state, sums).
+
+        `asked` are the users or, `by_number`, numbers of accounts, of which some may have no user.
 
         The MAC state is four values: the number of the account's newest charge, the day of its MAC, the MAC, and a
         flag that is true if the account has label counts or used quotas. The sums are five values for each window:
         its name, None if nothing was charged there, and the four amounts.
         """
-
-    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        """Yield the same rows for those accounts with these numbers that have a user; a range is read in one scan."""
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Return those of `users` who were erased."""
@@ -133,20 +141,14 @@ class Snapshot(NamedReads, Protocol):
     def entries(self, first: int, last: int) -> Iterator[tuple[tuple[Any, ...], bytes | None]]:
         """Yield the flat rows of the entries `first` to `last`, each with its chain hash if it ends a transaction."""
 
-    def alike(self, number: int, last: int) -> list[int]:
-        """Return the accounts of entry `number` and of those after it, up to `last`, that differ in number and account only.
+    def histories(
+        self, first: int, last: int, since: int | None = None, after: int = 0, most: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the flat rows of the entries of the accounts `first` to `last`, account by account.
 
-        None of those after it ends a transaction. A store may return fewer than there are.
+        They are the entries since the time `since` with numbers above `after`, at most `most`. Each row is followed by
+        its label and the salt of its label commitment.
         """
-
-    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the flat rows of an account's entries from number `first` on, at most `most`.
-
-        Each row is followed by its label and the salt of its label commitment.
-        """
-
-    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the same for the accounts `first` to `last`, account by account, of entries since `since`."""
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield the flat rows of unresolved reservations that expire after a time, of one account or all."""
@@ -154,9 +156,6 @@ class Snapshot(NamedReads, Protocol):
     # -- what was set -------------------------------------------------------------------------------------
 
     # -- everything ---------------------------------------------------------------------------------------
-
-    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
-        """Yield every account with a sum in a window, with one of its four amounts, in the order of the accounts."""
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         """Return a part of all idempotency records, and the position of the next part; None after the last.
@@ -227,11 +226,8 @@ class Rows(Snapshot, Protocol):
     def replace(self, kind: type[Any], rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows of a class of `TABLES`, each in place of the row with the same key, if there is one."""
 
-    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
-        """Append flat rows to the journal; `chain_hash` belongs to the last of them."""
-
-    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
-        """Set the chain hash of an entry that was appended in this transaction."""
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None, last: int) -> None:
+        """Append flat rows to the journal; `chain_hash` belongs to entry `last`, which this transaction has appended."""
 
     def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         """Erase a user: add the tombstone, and replace the account's user with `cut_off`.

@@ -136,6 +136,12 @@ class NamedReads(Protocol):
         """See `Snapshot.ask`."""
         raise NotImplementedError
 
+    def histories(
+        self, first: int, last: int, since: int | None = None, after: int = 0, most: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """See `Snapshot.histories`."""
+        raise NotImplementedError
+
     def _one(self, kind: type[R], **equal: Any) -> R | None:
         return next(self.select(kind, **equal), None)
 
@@ -182,6 +188,22 @@ class NamedReads(Protocol):
     def repairs(self, first: int = 1) -> Iterator[Repair]:
         """Yield the clock repairs from an entry on, in order."""
         return map(Repair._make, self.ask("repairs", first))
+
+    def alike(self, number: int, last: int) -> list[int]:
+        """Return the accounts of entry `number` and of those after it, up to `last`, that differ in number and account only.
+
+        None of those after it ends a transaction.
+        """
+        (other,) = next(iter(self.ask("first_other", number, last)), (last + 1,))
+        return [account for (account,) in self.ask("accounts_of", number, other - 1)]
+
+    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield the flat rows of an account's entries from number `first` on, at most `most`, as `histories` does."""
+        return self.histories(account, account, after=first - 1, most=most)
+
+    def window_amounts(self, window: str, amount: str) -> Iterable[tuple[Any, ...]]:
+        """Yield every account with a sum in a window, with one of its four amounts, in the order of the accounts."""
+        return self.ask(f"amounts {amount}", window)
 
     def label(self, number: int) -> EntryLabel | None:
         """Return the label of an entry."""

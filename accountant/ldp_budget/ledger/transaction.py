@@ -169,10 +169,8 @@ class Transaction(Reading):
             rows.replace(AccountMac, row_macs)
         if records:
             rows.insert(IdempotencyRecord, records)
-        if entries:
-            rows.add_entries(entries, chain_hash)
-        elif appended.covered:
-            rows.set_chain_hash(self._entries, chain_hash)
+        if entries or appended.covered:
+            rows.add_entries(entries, chain_hash, self._entries)
         numbered = (
             *(self._accounts, self._charges, self._policies, self._collections, self._numbered_rows),
             *(self._checkpoints, self._periods, *self._lifecycle),
@@ -194,7 +192,7 @@ class Transaction(Reading):
             self._records = {}
         rows = self._appended.take()
         if rows:
-            self.rows.add_entries(rows, None)
+            self.rows.add_entries(rows, None, self._entries)
 
     def settle(self) -> int:
         """Write the buffered rows before `rows` is used directly; return the number of the newest entry."""

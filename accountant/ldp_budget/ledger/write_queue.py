@@ -199,6 +199,7 @@ class WriteQueue:
         self._main = main or self
         self._transacting = False
         self._bulk: deque[Submission] = deque()
+        self._turns: dict[asyncio.AbstractEventLoop, list[Submission]] = {}
         self._waiting = 0
         self._shared = 0  # the number of submissions in the newest transaction
         self._bulk_is_next = False
@@ -241,13 +242,39 @@ class WriteQueue:
         """Do the same for a task of an event loop."""
         mine = Submission(engine, items, bulk)
         future = mine.expect_task()
+        loop = mine.loop
+        assert loop is not None
         try:
-            self._put(mine)
+            self.check_thread()
+            # What the tasks of a loop submit in one of its turns is put into the queue together.
+            turn = self._turns.get(loop)
+            if turn is None:
+                turn = self._turns[loop] = []
+                loop.call_soon(self._put_turn, loop)
+            turn.append(mine)
             await future
         except BaseException:
             self.withdraw(mine)
             raise
         return mine.result()
+
+    def _put_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Put what the tasks of an event loop have submitted into the queue; what is refused gets its error."""
+        turn = self._turns.pop(loop)[::-1]  # the first one is put first
+        try:
+            self.check_thread()
+            with self._lists:
+                while turn:
+                    if not turn[-1].withdrawn:
+                        self._add(turn[-1])
+                    turn.pop()
+        except BaseException as error:
+            for each in turn:
+                each.error = error
+                each.wake_task()
+            if not isinstance(error, Exception):
+                raise
+        self._wake_writer()
 
     def withdraw(self, mine: Submission) -> None:
         """Let a submission not be run, unless the writer has taken it; its items wait no longer."""
@@ -311,6 +338,12 @@ class WriteQueue:
     def _put(self, mine: Submission) -> None:
         self.check_thread()
         with self._lists:
+            self._add(mine)
+        self._wake_writer()
+
+    def _add(self, mine: Submission) -> None:
+        """Add a submission to what waits, unless too much waits; and start the thread."""
+        with self._lists:
             if self._closed:
                 raise LedgerError(self._name, "this accountant is closed", hint="Open a new one.")
             if self._waiting >= MOST_WAITING and self._recount() >= MOST_WAITING:
@@ -331,7 +364,6 @@ class WriteQueue:
                 mine.counted = False
                 self._recount()
                 raise
-        self._wake_writer()
 
     def _recount(self) -> int:
         """Count what waits, and return it. An interrupt (Ctrl-C) may have come between an item and its count."""

@@ -44,7 +44,7 @@ _ENTRY = (
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
 _ALIKE = [name for name in _ENTRY.split(", ") if name not in ("entry", "account")]
 _FIRST_OTHER = (
-    "SELECT o.entry FROM journal s CROSS JOIN journal o WHERE s.entry = ? AND o.entry > ? AND o.entry <= ? AND NOT"
+    "SELECT o.entry FROM journal s CROSS JOIN journal o WHERE s.entry = ?1 AND o.entry > ?1 AND o.entry <= ?2 AND NOT"
     f" (o.chain_hash IS NULL AND {' AND '.join(f'o.{name} IS s.{name}' for name in _ALIKE)}) ORDER BY o.entry LIMIT 1"
 )
 _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
@@ -114,6 +114,12 @@ _QUERIES = {
     "repairs": "SELECT entry, at FROM journal WHERE kind = 'clock' AND entry >= ? ORDER BY entry",
     "notes_of": "SELECT entry, note, row_mac FROM notes WHERE entry BETWEEN ? AND ?"
     " AND entry IN (SELECT entry FROM journal WHERE account = ?) ORDER BY entry",
+    "first_other": _FIRST_OTHER,
+    "accounts_of": "SELECT account FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry",
+    **{
+        f"amounts {name}": f"SELECT account, {name} FROM window_sums WHERE window_name = ? ORDER BY account"
+        for name in Costs._fields
+    },
     "was_charged": "SELECT 1 FROM journal WHERE policy = ? AND priced_mechanism > 0 LIMIT 1",
     "refusals": f"{_RECORD} WHERE number BETWEEN ? AND ? ORDER BY number",
     "waiting_of": "SELECT * FROM reports WHERE state = 'waiting'"
@@ -190,11 +196,16 @@ class SqliteRows(NamedReads):
 
     # -- one user -----------------------------------------------------------------------------------------
 
-    def accounts(self, users: Sequence[bytes], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        asked = users if len(users) == 1 else _padded(users)
+    def accounts(
+        self, asked: Sequence[bytes] | Sequence[int], windows: Sequence[str], by_number: bool = False
+    ) -> Iterable[tuple[Any, ...]]:
+        if by_number:
+            return self._accounts_by_number(cast("Sequence[int]", asked), windows)
+        if len(asked) > 1:
+            asked = _padded(cast("Sequence[bytes]", asked))
         return self._execute(_accounts(len(windows), len(asked)), (*windows, *asked))
 
-    def accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    def _accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
         if isinstance(accounts, range):
             return _streamed(
                 self._execute(_account_range(len(windows)), (*windows, accounts.start, accounts.stop - 1))
@@ -218,20 +229,14 @@ class SqliteRows(NamedReads):
         for row in _streamed(self._execute(sql, (first, last))):
             yield row[:-1], row[-1]
 
-    def alike(self, number: int, last: int) -> list[int]:
-        found = self._execute(_FIRST_OTHER, (number, number, last)).fetchone()
-        until = last if found is None else found[0] - 1
-        sql = "SELECT account FROM journal WHERE entry BETWEEN ? AND ? ORDER BY entry"
-        return [account for (account,) in self._execute(sql, (number, until)).fetchall()]
-
-    def history(self, account: int, first: int = 1, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        sql = f"{_LABELLED} WHERE account = ? AND entry >= ? ORDER BY entry LIMIT ?"
-        return self._execute(sql, (account, first, -1 if most is None else most))
-
-    def histories(self, first: int, last: int, since: int | None = None) -> Iterator[tuple[Any, ...]]:
+    def histories(
+        self, first: int, last: int, since: int | None = None, after: int = 0, most: int | None = None
+    ) -> Iterator[tuple[Any, ...]]:
         late = "" if since is None else f"at >= {since:d} AND "
-        sql = f"{_LABELLED} WHERE {late}account BETWEEN ? AND ? ORDER BY account, entry"
-        return _streamed(self._execute(sql, (first, last)))
+        late += f"entry > {after:d} AND " if after else ""
+        those, values = ("account = ?", (first,)) if first == last else ("account BETWEEN ? AND ?", (first, last))
+        sql = f"{_LABELLED} WHERE {late}{those} ORDER BY account, entry LIMIT ?"
+        return _streamed(self._execute(sql, (*values, -1 if most is None else most)))
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         # Without statistics, SQLite would read the whole journal in order to find the reservations of all accounts.
@@ -240,16 +245,14 @@ class SqliteRows(NamedReads):
         where = f"expires > ?{mine} AND NOT EXISTS ({ended})"
         return self._execute(f"SELECT {_ENTRY} FROM journal j {index} WHERE {where} ORDER BY entry", (after,))
 
-    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None) -> None:
-        *before, last = rows
+    def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None, last: int) -> None:
+        if not rows:
+            self._execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (chain_hash, last))
+            return
+        *before, newest = rows
         if before:
             self._execute_many(_ADD_ENTRY, before)
-        self._execute(_ADD_LAST_ENTRY, (*last, chain_hash))
-
-    def set_chain_hash(self, number: int, chain_hash: bytes) -> None:
-        self._execute("UPDATE journal SET chain_hash = ? WHERE entry = ?", (chain_hash, number))
-
-    # -- changes to accounts ------------------------------------------------------------------------------
+        self._execute(_ADD_LAST_ENTRY, (*newest, chain_hash))
 
     def forget(self, tombstone: Tombstone, cut_off: User | None) -> None:
         self._execute("INSERT INTO tombstones VALUES (?, ?)", tombstone)
@@ -296,11 +299,6 @@ class SqliteRows(NamedReads):
     # -- mechanisms, policies, collections and the administrative log -------------------------------------
 
     # -- all rows of a table ------------------------------------------------------------------------------
-
-    def window_amounts(self, window: str, amount: str) -> Iterator[tuple[int, int | None]]:
-        assert amount in Costs._fields
-        sql = f"SELECT account, {amount} FROM window_sums WHERE window_name = ? ORDER BY account"
-        return _streamed(self._execute(sql, (window,)))
 
     def idempotency_records_after(self, position: int, most: int) -> tuple[Iterable[IdempotencyRecord], int | None]:
         sql = (
