@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._dataframes import html_table
 from .._validation import check_share, shown_with_type
-from ..errors import InvalidParameter, LdpBudgetError, NotSupported
+from ..errors import InvalidParameter, LdpBudgetError, NotSupported, PluginError
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
 from ..sdk.mechanism import Mechanism
@@ -64,7 +64,10 @@ def rank_frequency(
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
     rows = []
     for mechanism in frequency_mechanisms(epsilon, domain_size):
-        worst, mean = mechanism.share_errors(users)
+        try:
+            worst, mean = mechanism.share_errors(users)
+        except NotSupported:
+            continue  # it is charged alone
         rows.append(
             {
                 "kind": "frequency",
@@ -155,7 +158,7 @@ def _consistent_error(mechanism: FrequencyMechanism, users: int) -> float:
     errors = [precision.variance_at(float(share), users) ** 0.5 for share in shares]
     law = None
     if not precision.collisions and mechanism.draws_per_report == 1:
-        with suppress(NotImplementedError):
+        with suppress(NotImplementedError, NotSupported):
             p, q = zip(*mechanism.support_probabilities, strict=True)
             law = np.array(p, np.float64), np.array(q, np.float64)
     return predict_consistent_error(
@@ -221,8 +224,8 @@ def _calibrated(kind: type[M], calibrate: Callable[[type[M]], M], target: Mappin
         try:
             mechanism = calibrate(candidate)
             _ = mechanism.guarantee
-        except NotSupported:
-            continue
+        except (NotSupported, PluginError):
+            continue  # there is none for the target, or its plugin is broken, as `plugin check` shows
         except InvalidParameter as error:
             if error.option in target:
                 refused = error

@@ -269,27 +269,22 @@ class ClientMechanism(Base):  # type: ignore[misc]
 
     @functools.cached_property
     def _lists(self) -> bool:
-        """True if the answers and their reports are few enough to list."""
+        """True if answers are sets of options whose reports are few enough to list; the law numbers all others."""
         try:
-            return bool(self._rows)
+            return self._options is not None and bool(self._rows)
         except NotSupported:
             return False
 
     def compare(self, first: int, second: int) -> Comparison:
         if not self._lists:
-            return self.report_law.comparison(first, second)
+            return super().compare(first, second)  # type: ignore[no-any-return]
         from .channels import Comparison
 
-        return Comparison.rows(
-            *([self._laws[value].get(row, Fraction(0)) for row in self._rows] for value in (first, second))
-        )
+        sides = [[self._laws[value].get(row, Fraction(0)) for row in self._rows] for value in (first, second)]
+        return Comparison.rows(*sides)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        if not self._lists:
-            raise NotSupported(
-                f"reports of {self.name} are not numbered: there are more than {_FEW_REPORTS}, or too many answers"
-            )
-        return self._places(reports)
+        return self._places(reports) if self._lists else super().outcomes(reports, first, second)
 
     # -- server ----------------------------------------------------------------------------------------------------------
 
@@ -479,14 +474,15 @@ class ClientMechanism(Base):  # type: ignore[misc]
         from .consistency import maybe_consistent
         from .estimates import ShareCountLaw
 
-        if self._supports:
-            return super().estimate(reports, consistent=consistent)  # type: ignore[no-any-return]
         total = self.total(reports)
-        if self._channel is not None:
-            return maybe_consistent(self._channel.estimate(total), consistent)
-        counts = self._worths @ total.support
-        found = self._law.with_errors(counts, total.reports)
-        return maybe_consistent(replace(found, law=ShareCountLaw(self.contribution_law)), consistent)
+        if self._supports:
+            found = self._law.estimate(total)
+        elif self._channel is not None:
+            found = self._channel.estimate(total)
+        else:
+            counts = self._law.with_errors(self._worths @ total.support, total.reports)
+            found = replace(counts, law=ShareCountLaw(self.contribution_law))
+        return maybe_consistent(replace(found, several=self._options is not None), consistent)
 
     def contributions(self, reports: Any) -> Floats:
         import numpy as np

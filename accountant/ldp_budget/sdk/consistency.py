@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NORM_SUB, MAXIMUM_LIKELIHOOD = "norm-sub", "maximum-likelihood"
+NORM_SUB, MAXIMUM_LIKELIHOOD, CLIPPED = "norm-sub", "maximum-likelihood", "clipped"
 
 _MOST_STEPS = 2000
 _TINY = 1e-300
@@ -55,8 +55,10 @@ _STILL = 1e-9
 class ConsistentEstimate(CountEstimate):
     """Counts >= 0 that add up to the number of reports, or to at most that where only some answers are counted.
 
+    Where a user may hold several answers, each count alone is from 0 to the number of reports.
+
     They are biased: see `raw` for the unbiased counts, to which `std_errors` and `fake_margins` refer. `method`:
-    "norm-sub" or "maximum-likelihood".
+    "norm-sub", "maximum-likelihood" or "clipped".
     """
 
     raw: CountEstimate = field(kw_only=True)
@@ -132,7 +134,9 @@ def maybe_consistent(estimate: E, wanted: bool) -> E | ConsistentEstimate:
 
 
 def _consistent_fields(raw: CountEstimate) -> dict[str, Any]:
-    if raw.channel is not None and raw.support is not None:
+    if raw.several:
+        method, counts = CLIPPED, np.clip(raw.counts, 0.0, float(raw.reports))
+    elif raw.channel is not None and raw.support is not None:
         method, counts = MAXIMUM_LIKELIHOOD, maximum_likelihood(raw.channel, raw.support)
     else:
         method, counts = NORM_SUB, norm_sub(raw.counts, raw.reports, complete=raw.complete)

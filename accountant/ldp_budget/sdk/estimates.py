@@ -231,7 +231,8 @@ class CountEstimate(Estimate):
 
     `fake_margins`: (least, most), the least and the most that one additional fake report changes each count, at the
     worst choice of its bytes; each of shape (d,), or (1,) where it is the same for all. None if it is unknown.
-    `complete`: True if every possible answer is counted. `channel`: where `support` counts reports, the probability of
+    `complete`: True if every possible answer is counted. `several`: True if a user may hold several of the counted answers,
+    such as ticked options, so that counts need not add up. `channel`: where `support` counts reports, the probability of
     each report for each answer.
     """
 
@@ -244,6 +245,7 @@ class CountEstimate(Estimate):
     answers: tuple[str, ...] | None = field(default=None, kw_only=True)
     fake_margins: tuple[Floats, Floats] | None = field(default=None, kw_only=True)
     complete: bool = field(default=True, kw_only=True)
+    several: bool = field(default=False, kw_only=True)
     channel: Floats | None = field(default=None, kw_only=True)
 
     def named(self, answers: Sequence[str] | None) -> Self:

@@ -99,7 +99,9 @@ UNTRIED = {
     "FrequencyMechanism": "is subclassed; `oue` is tried",
     "NumericMechanism": "is subclassed; `laplace` is tried",
     **dict.fromkeys(("Mechanism.compare", "Mechanism.compare_repeated", "Mechanism.outcomes"), AUTHORS),
-    **dict.fromkeys(("FrequencyMechanism.compare", "FrequencyMechanism.outcomes"), AUTHORS),
+    **dict.fromkeys(
+        ("FrequencyMechanism.compare", "FrequencyMechanism.outcomes", "FrequencyMechanism.held"), AUTHORS
+    ),
     "NumericMechanism.distribution": AUTHORS,
     **dict.fromkeys(("NumericMechanism.density", "NumericMechanism.log_density"), AUTHORS),
     **dict.fromkeys(("NumericMechanism.error_at", "NumericMechanism.report_breakpoints"), AUTHORS),

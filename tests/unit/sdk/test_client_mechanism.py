@@ -13,6 +13,7 @@ import pytest
 import ldp_budget
 from ldp_budget.errors import InvalidParameter, NotSupported, PluginError
 from ldp_budget.guarantees import Pure
+from ldp_budget.registry import ranking
 from ldp_budget.registry.plugins import check_mechanism
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.client_mechanism import ClientMechanism
@@ -92,6 +93,18 @@ def test_aggregate_of_parts_gives_the_estimate_of_all(name: str) -> None:
     low, high = mechanism.estimate(reports).interval()
     assert (low <= np.clip(mechanism.estimate(reports).counts, 0, 60)).all()
     assert (high >= np.clip(mechanism.estimate(reports).counts, 0, 60)).all()
+
+
+def test_consistent_counts_of_options_do_not_add_up() -> None:
+    mechanism = SMALL["tick-all"]
+    estimate = mechanism.estimate(mechanism.randomize([7] * 5000, rng=1), consistent=True)
+    np.testing.assert_allclose(estimate.shares, 1, atol=0.2)
+
+
+def test_ranking_leaves_out_a_plugin_that_loses_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "mechanisms", lambda: [made(leak), HadamardResponse, ThreeValued, TickAll, Grr])
+    rows = ranking.rank_frequency("0.1", 3, users=1000)
+    assert {row["mechanism"] for row in rows} == {"hadamard-response", "three-valued", "made"}
 
 
 @pytest.mark.parametrize(
