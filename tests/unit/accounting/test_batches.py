@@ -443,6 +443,7 @@ def test_spend_batch_with_a_changed_account_fails_that_line_only(clock: Clock, c
 # -- runs of 1.0.0rc1 ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_run_whose_batches_have_former_digests_is_repeated_and_continued(
     ledger: Accountant, monkeypatch: pytest.MonkeyPatch, number: int
