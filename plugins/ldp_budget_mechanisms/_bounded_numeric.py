@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from ._interval_grid import CellGrid
 
-    Runs = list[tuple[int, int]]
 
 _LOOKED_AT = 64
 

@@ -19,19 +19,17 @@ import numpy as np
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees.fixed_point import UP
-from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.client_program import Program, float64, floored, whole
 from ldp_budget.sdk.interpreter import as_reports
 
 from ._bounded_staircase_profile import fitted, worst_odds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from decimal import Decimal
 
     from numpy.typing import NDArray
 
-    from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.domain import Interval
 
     Integers = NDArray[np.int64]
@@ -95,15 +93,6 @@ def runs(starts: Iterable[int], cells: int) -> list[tuple[int, int]]:
     """Return the runs [start, end) of the cells 0..cells-1 that begin at the given ones."""
     borders = sorted({0, cells, *(start for start in starts if 0 < start < cells)})
     return list(pairwise(borders))
-
-
-def compare_runs(
-    parts: Sequence[tuple[int, int]], first: Callable[[int], Fraction], second: Callable[[int], Fraction]
-) -> Comparison:
-    """Return the comparison over `parts`, given the probability of a single cell under each input."""
-    return Comparison.of(
-        Factor(tuple(((end - start) * first(start), (end - start) * second(start)) for start, end in parts))
-    )
 
 
 def number_runs(cells: NDArray[np.int64], parts: Sequence[tuple[int, int]]) -> NDArray[np.int64]:

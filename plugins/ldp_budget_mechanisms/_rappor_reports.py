@@ -29,7 +29,6 @@ from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_su
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Secrets = list[bytes] | None
     Floats = NDArray[np.float64]
 
 

@@ -20,18 +20,11 @@ from ldp_budget.sdk.estimates import SupportLaw
 from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Cells = NDArray[np.int64]
-    OneBits = NDArray[np.uint8]
-    Ints = NDArray[np.int64]
-    Bits = NDArray[np.bool_]
     Reports = NDArray[Any]
-    Draw = Callable[[slice], tuple[Reports | None, Bits]]
 
 
 # -- randomized response ---------------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.integer]
     Codes = NDArray[np.int64]
-    Answers = NDArray[np.int64]
     Reports = NDArray[Any]
 
 # For ordered draws the outcomes are the pairs of places, and each takes 64 bits for every draw.

@@ -37,12 +37,7 @@ from ldp_budget.sampling import ONE, threshold
 from ._moving_window import POINTS, Moments, MovingWindow
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ._moving_window import Steps
-
-    Ints = NDArray[np.int64]
 
 
 class Hybrid(MovingWindow):
