@@ -196,6 +196,10 @@ def parity(call: Call) -> Column:
 # -- with whole vectors ----------------------------------------------------------------------------------------------
 
 
+_FEW = 16
+"""Entries of a vector up to which one column after the other is faster than one row after the other."""
+
+
 def listed(call: Call) -> Column:
     """Compile a vector of numbers."""
     bits = all(each.kind is BIT for each in call.columns)
@@ -277,8 +281,18 @@ def first(call: Call) -> Column:
     (vector,) = call.columns
     if not vector.size:
         return call.result(LONG, lambda lot: np.zeros(lot.n, LONG))
-    ones = _flags(vector, None)
-    return call.result(LONG, lambda lot: ones(lot).argmax(axis=1))
+    ones, kind, size = _flags(vector, None), type_for([call.span], call.word), vector.size
+
+    def step(lot: Lot) -> Array:
+        flags = ones(lot)
+        if size > _FEW:
+            return flags.argmax(axis=1).astype(kind)
+        found: Array = np.zeros(lot.n, kind)
+        for place in reversed(range(size)):  # the last one to be written is the first
+            found ^= (found ^ kind(place)) * flags[:, place]
+        return found
+
+    return call.result(kind, step)
 
 
 def onehot(call: Call) -> Column:
@@ -307,10 +321,6 @@ def join(call: Call) -> Column:
         return total
 
     return call.result(kind, step)
-
-
-_FEW = 16
-"""Entries of a vector up to which each is compared with all before it."""
 
 
 def floyd(call: Call) -> Column:
