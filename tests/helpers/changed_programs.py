@@ -237,7 +237,7 @@ def _expression(r: random.Random, d: int, names: list[str], depth: int = 2) -> A
     a, b = (_expression(r, d, names, depth - 1) for _ in range(2))
     op = r.choice(
         ["add", "skip", "skip", "where", "xor", "eq", "put", "at", "sort", "turn", "mul", "and", "parity", "code",
-         "onehot", "shr", "first", "ge", "join", "list", "ticks"]
+         "onehot", "shr", "first", "ge", "join", "list", "ticks", "div", "mod", "min"]
     )  # fmt: skip
     match op:
         case "skip":

@@ -77,6 +77,12 @@ class Tree(NamedTuple):
     size: int
 
 
+class Shown(NamedTuple):
+    """A row that was combined with public numbers: it shows at most both, and may only be sent."""
+
+    row: Tree
+
+
 class IndependentPlaces(Law):
     """The law of a row of independent places.
 
@@ -125,13 +131,14 @@ class IndependentPlaces(Law):
                 known[name] = self._step(name, x, known)
         sent = dict.fromkeys(part[1] for part in self.program.report["parts"])
         rows = [known[name] for name in sent if known[name] != _PUBLIC]
-        if len(rows) != 1 or not isinstance(rows[0], Tree):
+        if len(rows) != 1 or not isinstance(rows[0], Tree | Shown):
             raise Unknown("not one row is sent")
+        row = rows[0].row if isinstance(rows[0], Shown) else rows[0]
         if not self._source:
             raise Unknown("the row does not depend on the answer")
-        self.size = rows[0].size
-        self.node = rows[0].node
-        self.own, self.other = (self._of_place(rows[0].node, own) for own in (1, 0))
+        self.size = row.size
+        self.node = row.node
+        self.own, self.other = (self._of_place(row.node, own) for own in (1, 0))
         self.public_map = cells is not None
         self.alike = self.ticks is None and not self._mixed
         self.shown = frozenset(name for name in sent if known[name] == _PUBLIC)
@@ -238,16 +245,12 @@ class IndependentPlaces(Law):
         """Return a row that is sent with public numbers, such as the places it is of: it shows at most both."""
         if all(v == _PUBLIC or isinstance(v, Places | int) for v in values):
             return next(v for v in values if isinstance(v, Places))._replace(doubled=op == "mul" and 2 in values)
-        trees = [v for v in values if isinstance(v, Tree)]
-        rest = [v for v in values if not isinstance(v, Tree)]
-        if (
-            len(trees) == 1
-            and trees[0].node != ("own",)
-            and all(v == _PUBLIC or isinstance(v, Places | int) for v in rest)
-        ):
+        rows = [v for v in values if isinstance(v, Tree | Shown)]
+        rest = [v for v in values if not isinstance(v, Tree | Shown)]
+        if len(rows) == 1 and all(v == _PUBLIC or isinstance(v, Places | int) for v in rest):
             self._mixed = True
             self._sent_places = op == "add" and any(isinstance(v, Places) and v.doubled for v in rest)
-            return trees[0]
+            return rows[0] if isinstance(rows[0], Shown) else Shown(rows[0])
         raise Unknown(f"{op} of {_kinds(values)}")
 
     # -- one place ---------------------------------------------------------------------------------------------------

@@ -63,6 +63,15 @@ LEAKS = {
     "an anonymous answer that repeats": program(
         [K, OTHERS, ("a", SKIP), ("r", EITHER), ("s", ["where", "k", "a", "value"])], uint("r"), uint("s")
     ),
+    "a row that is divided with a public number": program(
+        [("u", ["below", 1]), ("h", ["add", "u", 1]), ROW, K, ("p", ["put", "row", "value", "k"]),
+         ("r", ["div", ["add", "p", "h"], 2])], uint("r", D)
+    ),
+    "a row of options that is halved": program(
+        [("d", ["belows_from", 1, 2]), ("p", ["floyd", "d", 1]), ("f", ["bits", MOST, 2]),
+         ("r", ["shr", ["add", ["add", 1, ["mul", 0, "p"]], ["xor", ["and", ["shr", "value", "p"], 1], "f"]], 1])],
+        uint("r", 2),
+    ),
     "the noise of a row": program([("o", ["onehot", "value", D]), ROW, ("r", ["xor", "o", "row"])], row("r"), row("row")),
     "the own coin of a row": program([ROW, K, ("r", ["put", "row", "value", "k"])], row("r"), uint("k")),
     "the place of a set": program([*SETS, K, ("r", ["sort", PUT])], uint("r", 2), uint("place")),
