@@ -227,7 +227,7 @@ class IndependentPlaces(Law):
                 if least != start or self._uses[name] != 1:
                     raise Unknown("numbers that are not drawn for different places alone")
                 return Places(name, start + count - 1, count)
-            case "shr", [Own(), Places() as places] if self.cells is None:
+            case "shr", [Own(), Places() as places] if self.cells is None and not places.doubled:
                 if self._answers > 1 << places.options or self._uses["value"] != 1:
                     raise Unknown("options besides those that are drawn")
                 return Ticks(places)
@@ -244,7 +244,9 @@ class IndependentPlaces(Law):
     def _with_public(self, op: str, values: list[Any]) -> Any:
         """Return a row that is sent with public numbers, such as the places it is of: it shows at most both."""
         if all(v == _PUBLIC or isinstance(v, Places | int) for v in values):
-            return next(v for v in values if isinstance(v, Places))._replace(doubled=op == "mul" and 2 in values)
+            drawn = values[1] if len(values) == 2 and values[0] == 2 else values[0]
+            doubled = op == "mul" and 2 in values and isinstance(drawn, Places) and not drawn.doubled
+            return drawn._replace(doubled=True) if doubled else _PUBLIC
         rows = [v for v in values if isinstance(v, Tree | Shown)]
         rest = [v for v in values if not isinstance(v, Tree | Shown)]
         if len(rows) == 1 and all(v == _PUBLIC or isinstance(v, Places | int) for v in rest):
