@@ -269,11 +269,13 @@ class ClientMechanism(Base):  # type: ignore[misc]
 
     @functools.cached_property
     def _lists(self) -> bool:
-        """True if answers are sets of options whose reports are few enough to list; the law numbers all others."""
+        """True if the law numbers no outcomes, and the answers and their reports are few enough to list."""
         try:
-            return self._options is not None and bool(self._rows)
+            self.report_law.outcomes(self.randomize([0], rng=0), 0, 1)
         except NotSupported:
-            return False
+            with suppress(NotSupported):
+                return bool(self._rows)
+        return False
 
     def compare(self, first: int, second: int) -> Comparison:
         if not self._lists:
