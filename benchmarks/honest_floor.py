@@ -133,7 +133,7 @@ class Floor:
                     rows.replace(WindowSum, new_sums)
                     rows.replace(AccountMac, macs)
                     rows.insert(IdempotencyRecord, secret.with_macs(records))
-                    rows.add_entries(journal, link)
+                    rows.add_entries(journal, link, entries)
                     rows.set_end(head._replace(entries=entries, at=now, chain_hash=link), None)
         return [(response, secret.receipt(str(entry))) for response, entry in answers]
 
