@@ -44,6 +44,7 @@ calls `InvalidParameter.describe`. A front end branches on the error's `code`, f
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -236,11 +237,13 @@ class PluginError(LdpBudgetError):
     """
 
     code = "plugin-error"
+    evidence: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, plugin: str, why: str, *, hint: str = "", evidence: Mapping[str, Any] | None = None) -> None:
         self.plugin = plugin
         self.why = why
-        self.evidence = dict(evidence or {})
+        if evidence:
+            self.evidence = dict(evidence)
         super().__init__(f"plugin {plugin}: {why}", hint=hint)
 
 

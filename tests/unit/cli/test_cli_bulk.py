@@ -186,7 +186,7 @@ def test_randomize_with_refused_to_writes_the_refused_users(
 
 
 @contextmanager
-def stopping(users: int | None) -> Iterator[Callable[[int], None]]:
+def stopping(what: str, users: int | None) -> Iterator[Callable[[int], None]]:
     """Replace the progress bar by a user who stops the command in the second batch."""
     batches = iter([None])
 
@@ -204,7 +204,7 @@ def test_stopped_run_without_a_key_prints_a_key_to_continue(
     people = file_of(tmp_path / "list.csv", "user\n" + "".join(f"u{number}\n" for number in range(6)))
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     with monkeypatch.context() as patch:
-        patch.setattr(spend, "charging", stopping)
+        patch.setattr(spend, "counting", stopping)
         message = budget.error("spend-many", people, *OUE, code=130)
     told = re.search(
         r"Stopped: 4 users were charged and 0 refused. To continue, run the same command again with (--key \S+) \(",
@@ -223,7 +223,7 @@ def test_stopped_run_with_a_key_continues_with_it(
     people = file_of(tmp_path / "list.csv", "user\na\nb\nc\nd\n")
     monkeypatch.setattr(bulk_run, "BATCH", 2)
     with monkeypatch.context() as patch:
-        patch.setattr(spend, "charging", stopping)
+        patch.setattr(spend, "counting", stopping)
         message = budget.error("spend-many", people, *OUE, "--key", "monday", code=130)
     assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again (it" in message
     assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
@@ -258,7 +258,7 @@ def test_stopped_randomize_continues_with_the_same_command(
     text = "user,answer\n" + "".join(f"u{number},yes\n" for number in range(6))
     options = ["--user-column", "user", "--spend"]
     with monkeypatch.context() as patch:
-        patch.setattr(importlib.import_module("ldp_budget_cli.randomize"), "charging", stopping)
+        patch.setattr(importlib.import_module("ldp_budget_cli.randomize"), "counting", stopping)
         message = randomize(text, *options, code=130).stderr
     assert "Stopped: 4 of 6 users charged or refused. To continue, run the same command again" in message
     assert "r.partial and charges no user twice" in message

@@ -62,7 +62,7 @@ def test_calibration_without_derived_parameters_prints_the_given_ones(
 @pytest.mark.parametrize(
     ("checked", "own", "said"),
     [
-        ("audited", False, "passed: audited, the highest level for a plugin"),
+        ("audited", False, "passed: audited, the highest level for a client in Python"),
         ("exact", True, "passed: exact"),
         ("no", False, "not passed: see the lines that begin with failed, not audited or skipped"),
     ],

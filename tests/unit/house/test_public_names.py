@@ -170,6 +170,7 @@ ldp_budget.ledger.sqlite.store
 ldp_budget.ledger.sqlite.write_ahead_log
 ldp_budget.ledger.sqlite.write_buffer
 ldp_budget.ledger.storage
+ldp_budget.ledger.tables
 ldp_budget.ledger.transaction
 ldp_budget.ledger.verification
 ldp_budget.ledger.window_backfill

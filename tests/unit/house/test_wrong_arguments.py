@@ -198,6 +198,12 @@ def calls(accountant: Accountant) -> dict[str, Call]:
             {"ledger": ":memory:", "create": True, "clock": lambda: 0, "clock_bound": 3600.0, "sandbox": None},
         ),
         **{f"Accountant.{name}": (getattr(accountant, name), given) for name, given in own.items()},
+        "LedgerOperations.verify": (accountant.ledger.verify, {"expect": None, "on_progress": None}),
+        "LedgerOperations.last_verification": (accountant.ledger.last_verification, {"seconds": 60}),
+        "LedgerOperations.collection_use": (
+            accountant.ledger.collection_use,
+            {"name": "poll", "head": None, "on_progress": None},
+        ),
         "LedgerOperations.move_to": (moved, {"ledger": "copied.db", "on_progress": None}),
         "LedgerOperations.rotate_key": (rotated, {"on_progress": None}),
         "LedgerOperations.acknowledge": (acknowledged, {"entries": ["2"], "reason": "a fault", "on_progress": None}),

@@ -26,6 +26,7 @@ from scipy.special import betainc, chdtrc, gammaln, ndtri
 from ldp_budget.errors import LdpBudgetError, NotSupported, PluginError
 from ldp_budget.sampling import SeededStream
 from ldp_budget.sdk.domain import Interval
+from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import Choice, Field, Flag, Integer, Matrix, Real
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from ldp_budget.sdk.mechanism import Mechanism
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
@@ -443,7 +442,9 @@ def _drawing_drawn(mechanism: Mechanism, values: Any, seed: int | None) -> Any:
     try:
         return np.asarray(mechanism.randomize(values, rng=seed, secrets=secrets_of(len(values), seed)))
     except NotSupported as error:
-        raise NotChecked(undefined(mechanism, error, "randomize")) from None
+        # A mechanism with a client program has a client; only these parameters leave it without reports.
+        programmed = type(mechanism).client_program is not Mechanism.client_program
+        raise NotChecked(str(error) if programmed else undefined(mechanism, error, "randomize")) from None
     except MemoryError:
         raise NotChecked(f"its reports do not fit into memory; {SHORTER}") from None
 
