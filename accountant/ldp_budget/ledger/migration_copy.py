@@ -36,6 +36,7 @@ from .models import (
     REKEYED,
     REOPENED,
     RESERVED,
+    SPENT,
     AdminLogEntry,
     BatchRunRecord,
     Entry,
@@ -128,6 +129,8 @@ class Copy:
         self._on_progress = on_progress
         self._partitions = [_Partition() for _ in target.partitions]
         self._steps: dict[int, list[Step]] = {}
+        self._planned = 0
+        """The number of planned steps; one that writes many rows counts as many."""
         self._policies: set[int] = set()
         self._periods: set[str] = set()
         self._epochs: set[tuple[Any, ...]] = set()
@@ -202,11 +205,14 @@ class Copy:
             for first, last in parts(end.accounts, _ACCOUNTS_TOGETHER):
                 with self._source.reading(partition) as reading:
                     users = list(reading.rows.users(first, last))
+                opened: dict[int, list[bytes | None]] = {}
                 for user in users:
                     to = self._partition_of(user.user_hash) if user.user_hash else next(spare)
                     self._partitions[to].accounts += 1
                     self._accounts[partition][user.account] = to, self._partitions[to].accounts
-                    self._step(to, partial(Transaction.open_account, user=user.user_hash))
+                    opened.setdefault(to, []).append(user.user_hash)
+                for to, hashes in opened.items():
+                    self._step(to, partial(Transaction.copy_accounts, users=hashes), len(hashes))
                 self._write_some()
 
     # -- the journal --------------------------------------------------------------------------------------
@@ -247,6 +253,9 @@ class Copy:
 
     def _take(self, item: _Item) -> None:
         """Plan the target of an entry."""
+        if item.row[2] == SPENT and item.label is None and item.note is None and item.row[13] is None:
+            self._take_plain(item)
+            return
         entry = Entry.of(item.row)
         if entry.kind == COPIED:
             self._own[item.partition] = True
@@ -318,6 +327,21 @@ class Copy:
                 kept[period] = since
                 self._step(to, partial(Transaction.keep_period, period=period, since=since))
 
+    def _take_plain(self, item: _Item) -> None:
+        """Plan an entry of a charge that has neither label nor note, as nearly all are, together with those like it."""
+        of, row = item.partition, item.row
+        to, account = self._accounts[of][row[3]]
+        planned = self._steps.get(to)
+        last = planned[-1] if planned else None
+        if not isinstance(last, _Charges) or last.charge.number != row[4] or last.partition != of:
+            last = _Charges(of, self._charges[of][row[4]])
+            self._step(to, last, 0)
+        last.rows.append((*row[:3], account, *row[4:]))
+        self._planned += 1
+        self._entries[of][row[0]] = to, self._count(of, to, row[1])
+        if row[0] in self._accepted.get(of, ()):
+            self._name(MovedEntry(0, self._generation, of, row[0], *self._entries[of][row[0]]))
+
     def _take_charge(self, item: _Item, entry: Entry) -> None:
         of = item.partition
         to, account = self._accounts[of][entry.account]
@@ -343,25 +367,33 @@ class Copy:
 
     def _append(self, of: int, to: int, entry: Entry, put: Step | None = None) -> None:
         """Plan the next entry of partition `to`, copied from partition `of`."""
-        partition = self._partitions[to]
-        partition.entries, partition.latest = partition.entries + 1, max(partition.latest, entry.at)
-        self._latest[of, to] = max(self._latest.get((of, to), 0), entry.at)
+        self._count(of, to, entry.at)
         self._step(to, put or partial(Transaction.put, entry=entry))
+
+    def _count(self, of: int, to: int, at: int) -> int:
+        """Count the next entry of partition `to`, copied from partition `of`; return its number."""
+        partition = self._partitions[to]
+        partition.entries += 1
+        if at > partition.latest:
+            partition.latest = at
+        self._latest[of, to] = max(self._latest.get((of, to), 0), at)
+        return partition.entries
 
     # -- writing ------------------------------------------------------------------------------------------
 
-    def _step(self, to: int, step: Step) -> None:
-        """Plan a step in a partition."""
+    def _step(self, to: int, step: Step, rows: int = 1) -> None:
+        """Plan a step in a partition that counts as this many."""
         self._steps.setdefault(to, []).append(step)
+        self._planned += rows
 
     def _write_some(self) -> None:
         """Write the planned steps if there are many. What belongs to one entry is written together."""
-        if sum(map(len, self._steps.values())) >= _STEPS_TOGETHER:
+        if self._planned >= _STEPS_TOGETHER:
             self._write_steps()
 
     def _write_steps(self) -> None:
         """Run the planned steps in one transaction of all their partitions."""
-        steps, self._steps = self._steps, {}
+        steps, self._steps, self._planned = self._steps, {}, 0
 
         def write(transactions: list[Transaction]) -> None:
             for transaction in transactions:
@@ -426,8 +458,23 @@ class Copy:
 # -- steps ------------------------------------------------------------------------------------------------
 
 
+class _Charges:
+    """The step of some charges with one priced mechanism of a partition of the source, without labels and notes."""
+
+    def __init__(self, partition: int, charge: PricedMechanism) -> None:
+        self.partition, self.charge = partition, charge
+        self.rows: list[tuple[Any, ...]] = []
+
+    def __call__(self, transaction: Transaction) -> None:
+        transaction.put_charges(self.rows, _number(transaction, self.charge))
+
+
+def _number(transaction: Transaction, charge: PricedMechanism) -> int:
+    return transaction.store_priced_mechanism(*charge[1:5], charge.costs, charge.collection)
+
+
 def _put_charge(transaction: Transaction, entry: Entry, charge: PricedMechanism, item: _Item) -> None:
-    number = transaction.store_priced_mechanism(*charge[1:5], charge.costs, charge.collection)
+    number = _number(transaction, charge)
     _, label, salt = item.label or (None, None, None)
     transaction.put(entry._replace(priced_mechanism=number), label, salt, item.note)
 

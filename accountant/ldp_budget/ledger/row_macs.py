@@ -571,14 +571,15 @@ class AccountMacs:
             self.accounts.pop(account, None)
             self.changed.discard(account)
 
-    def mac_on(
-        self, day: int, account: int, user: bytes, newest: int, sums: Mapping[str, Amounts], counts: Counts
-    ) -> bytes:
-        """Return the MAC of an account for a day, over those of its sums and counts that a MAC of that day covers."""
+    def begun_on(self, day: int, sums: Mapping[str, Amounts], counts: Counts) -> blake2b:
+        """Return the hasher of a MAC for a day, over those of the sums and counts that a MAC of that day covers.
+
+        `finish_account_mac` makes the MAC of it.
+        """
         names = self.windows_on(day)
-        covered = {window: costs for window, costs in sums.items() if window in names}
+        covered = tuple([(window, *costs) for window, costs in sums.items() if window in names])
         counted = {key: count for key, count in counts.items() if len(key) == _QUOTA or key[0] in names}
-        return self._maker.row_mac(account, user, newest, day, covered, counted)
+        return self._maker.begin(day, covered, counted)
 
     def renew_stored(self, accounts: Sequence[int], day_of: Callable[[int, int | None], int]) -> None:
         """Make the MACs of accounts from stored values.

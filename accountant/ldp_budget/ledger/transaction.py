@@ -50,7 +50,7 @@ from .row_macs import AccountMacMaker, AccountMacs, covered_windows
 from .snapshot import Account, Reading, covered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .calendar import Clock, Moment, Window
     from .keyfile import Key, Secret
@@ -337,12 +337,18 @@ class Transaction(Reading):
             self._write_back()
             self.account_macs.check([account])
 
-    def open_account(self, user: bytes | None) -> int:
-        """Open an account for a new user. A copy also opens those of erased users, who have no hash."""
-        self._accounts += 1
-        self.rows.insert(User, [User(self._accounts, user, self.secret.row_mac(self._accounts, user))])
-        self.writes += 1
+    def open_account(self, user: bytes) -> int:
+        """Open an account for a new user."""
+        self.copy_accounts([user])
         return self._accounts
+
+    def copy_accounts(self, users: Sequence[bytes | None]) -> None:
+        """Open accounts for new users; a copy also opens those of erased users, who have no hash."""
+        numbered = [*enumerate(users, self._accounts + 1)]
+        row_macs = self.secret.row_macs(numbered)
+        self.rows.insert(User, [(*row, row_mac) for row, row_mac in zip(numbered, row_macs, strict=True)])
+        self._accounts += len(numbered)
+        self.writes += 1
 
     def open_accounts(self, batch: Batch) -> None:
         """Open accounts for the users of a batch who have none."""
@@ -451,6 +457,16 @@ class Transaction(Reading):
         self.account_macs.see(entry, self._entries)
         self.writes += 1
         return self._entries
+
+    def put_charges(self, rows: Iterable[tuple[Any, ...]], charge: int) -> None:
+        """Append the entries of some flat rows as they are, for a priced mechanism, to accounts that were not checked.
+
+        Number and priced mechanism in the rows are not used. The entries have neither labels nor notes.
+        """
+        numbered = [(number, *row[1:4], charge, *row[5:]) for number, row in enumerate(rows, self._entries + 1)]
+        self._entries, self._at = numbered[-1][:2]
+        self._appended.entries += numbered
+        self.writes += 1
 
     def append(self, entry: Entry, label: bytes | None = None, note: str | None = None) -> int:
         """Append an entry, with label and note if it has them; return its number (the number given is not used).

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..guarantees.fixed_point import LARGEST
 from .calendar import DAY_MICROS, LIFETIME, Moment, gauge_of, is_lifetime, window_start_micros
 from .models import CHARGES, VOIDED, AccountMac, Entry, MemoisedCount, QuotaUse, WindowSum
+from .row_macs import finish_account_mac
 from .snapshot import Replay, by_account, parts, promise, promises
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from hashlib import blake2b
 
     from ..guarantees import Guarantee
     from ..guarantees.fixed_point import Costs
@@ -161,21 +163,21 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
     today = transaction.time() // DAY_MICROS
     sealed: list[AccountMac] = []
 
-    # Accounts with one charge that is alike have equal sums, and many have no other.
-    alike: dict[tuple[Any, ...], _Sums] = {}
+    # Accounts with one charge that is alike have equal sums, and begin their MACs alike; many have no other.
+    alike: dict[tuple[Any, ...], tuple[_Sums, int, blake2b]] = {}
 
     def replayed() -> Iterator[tuple[int, _Sums]]:
         for account, of_account in by_account(rows.histories(accounts[0], accounts[-1])):
             history, user = list(of_account), users.get(account)
-            key = (user is None, *history[0][1:3], *history[0][4:])
-            is_first = len(history) == 1 and not repairs
-            found = alike.get(key) if is_first else None
-            if found is None:
-                found = _replayed_sums(
-                    {LIFETIME: 0} if user is None else since, known, repairs, user is None, history
-                )
-                if is_first:
-                    alike[key] = found
+            key = (history[0][1:3], history[0][4:]) if user is not None and len(history) == 1 else ()
+            if key in alike:
+                found, day, begun = alike[key]
+                assert user is not None
+                row_mac = finish_account_mac(begun, account, user, history[0][0])
+                sealed.append(AccountMac(account, day, row_mac))
+                yield account, found
+                continue
+            found = _replayed_sums({LIFETIME: 0} if user is None else since, known, repairs, user is None, history)
             used = quotas.used(history)
             for (plan, quota), count in used.items():
                 rows.replace(QuotaUse, [QuotaUse(account, plan, quota, count)])
@@ -183,9 +185,10 @@ def write_accounts(transaction: Transaction, accounts: range) -> None:
             if user is not None and newest is not None:
                 day = min(today, newest[1] // DAY_MICROS)
                 counts = _counts(found, used) if used or found.labels else {}
-                sealed.append(
-                    AccountMac(account, day, macs.mac_on(day, account, user, newest[0], found.sums, counts))
-                )
+                begun = macs.begun_on(day, found.sums, counts)
+                sealed.append(AccountMac(account, day, finish_account_mac(begun, account, user, newest[0])))
+                if key and not counts and not repairs:
+                    alike[key] = found, day, begun
             yield account, found
 
     _write(rows, replayed(), lambda window: True)

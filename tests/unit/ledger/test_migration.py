@@ -19,7 +19,6 @@ from hypothesis.stateful import rule
 from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
-from ldp_budget.accounting import policy_versions
 from ldp_budget.accounting.ledger_move import Moved
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMoved, ReservationConflict
 from ldp_budget.ledger import migration_copy, window_backfill, write_queue
@@ -328,6 +327,36 @@ def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkey
             accountant.ledger.move_to(there)
 
 
+@pytest.mark.slow
+def test_copy_of_charges_that_are_alike_takes_no_step_for_each(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Charges of three mechanisms in turns, some with notes: the copy is the same, and its steps do not grow with users."""
+    steps: list[int] = []
+    plan = migration_copy.Copy._step
+
+    def counted(copy: migration_copy.Copy, to: int, *step: Any) -> None:
+        steps.append(to)
+        plan(copy, to, *step)
+
+    monkeypatch.setattr(migration_copy.Copy, "_step", counted)
+    planned = []
+    for users in 20, 60:
+        steps.clear()
+        with Accountant(tmp_path / f"{users}.db", clock=clock) as accountant:
+            accountant.set_policy("default", ["lifetime=9", "day=2"])
+            for number, epsilon in enumerate(["0.25", "0.5", "0.125"]):
+                people = [f"user-{(user * 7) % users}" for user in range(number, users)]
+                accountant.spend_many(people, coin(epsilon), key=epsilon)
+            accountant.spend("user-1", coin("0.5"), note="once more")
+            accountant.ledger.move_to(str(tmp_path / f"{users} moved.db"))
+        planned.append(len(steps))
+        with Accountant(tmp_path / f"{users} moved.db", clock=clock) as moved:
+            assert [*moved.history("user-1")][-1]["note"] == "once more"
+            check(moved)
+    assert planned[0] == planned[1] < 20
+
+
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
@@ -523,7 +552,7 @@ def test_backfill_interrupted_before_a_move_is_done_after_it(clock: Clock, monke
         for user in USERS:
             accountant.spend(user, coin("0.5"), key="k")
         with monkeypatch.context() as patch:
-            patch.setattr(policy_versions, "fill_ahead", lambda *given: 1 / 0)
+            patch.setattr(window_backfill, "fill_ahead", lambda *given: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 accountant.set_policy("default", ["lifetime=9", "day=1"])
         assert accountant.spend("user-1", coin("0.25"))

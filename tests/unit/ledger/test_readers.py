@@ -46,6 +46,17 @@ def test_journal_read_by_half_blocks_no_writer(accountant: Accountant) -> None:
     assert len(list(rows)) == 20, "as one moment of the ledger saw it"
 
 
+@pytest.mark.parametrize("place", ["file"], indirect=True)
+def test_connection_that_only_reads_keeps_few_pages(accountant: Accountant) -> None:
+    """A long read uses most pages once, and several connections are open at a time."""
+    store = store_of(accountant)
+    accountant.spend("alice", coin("0.1"))
+    with store.snapshot():
+        (reading,), writing = store._reading.values(), store._writer
+        kept = [-connection.execute("PRAGMA cache_size").fetchone()[0] for connection in (reading, writing)]
+    assert 0 < kept[0] * 8 <= kept[1], "in kibibytes"
+
+
 def test_journal_closed_in_another_thread_blocks_no_writer(accountant: Accountant) -> None:
     rows = accountant.journal()
     next(rows)

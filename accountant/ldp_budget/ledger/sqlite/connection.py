@@ -153,6 +153,8 @@ STEP_SECONDS = 0.0003
 BUSY_SECONDS = 30.0
 _NEW, _COPY = ".new", ".copy"
 """Endings of draft files: of a new ledger, and of a copy of an existing one."""
+_READ_KILOBYTES, _WRITE_KILOBYTES = 8_192, 65_536
+"""The pages that a connection keeps. A long read uses most pages once, and a move has four connections open."""
 CHECKPOINT_PAGES = 4000
 """WAL size, in pages, at which SQLite checkpoints; after that the WAL can be reset."""
 
@@ -444,8 +446,12 @@ def _make_durable(connection: sqlite3.Connection) -> None:
     # Overwrite erased content, not only unlink it.
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    # A bulk run reads the whole index of user hashes with every batch.
-    connection.execute("PRAGMA cache_size = -65536")
+    connection.execute(f"PRAGMA cache_size = -{_READ_KILOBYTES}")
+
+
+def cache_for_writing(connection: sqlite3.Connection) -> None:
+    """Let the connection that writes keep more pages: a bulk run reads the whole index of user hashes every time."""
+    connection.execute(f"PRAGMA cache_size = -{_WRITE_KILOBYTES}")
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:

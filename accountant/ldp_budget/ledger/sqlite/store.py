@@ -426,6 +426,7 @@ class SqliteStore:
         connection.ungate()
         try:
             connections.check_writable(connection, self.name)
+            connections.cache_for_writing(connection)
         except BaseException:
             with self._pool:
                 self._give_up(connection)  # another connection may be able to write
