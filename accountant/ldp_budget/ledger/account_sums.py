@@ -66,15 +66,20 @@ def check_accounts(
     erased_users: set[bytes],
     on_progress: Progress,
     decisions: Callable[[], Decisions | None] = lambda: None,
+    only_users: bool = False,
 ) -> Iterator[str]:
     """Yield the problems of the first `opened` accounts; the partition head claims that there are `said`.
 
-    `on_progress` counts accounts. `decisions` is called once, when the walk begins.
+    `on_progress` counts accounts. `decisions` is called once, when the walk begins. With `only_users`, only the rows of
+    users are checked, unless there are labels to check with them.
     """
     decided = decisions()
     for first, until in parts(opened, _ACCOUNTS_TOGETHER):
         with open_reading() as reading:
-            yield from _Part(reading, erased_users, decided).check(first, until)
+            part = _Part(reading, erased_users, decided)
+            yield from (
+                part.check_users(first, until) if only_users and not part.memoised else part.check(first, until)
+            )
         on_progress(until, opened)
     with open_reading() as reading:
         # Accounts opened meanwhile are left to the next verification. Accounts that were never opened are a problem.
@@ -117,10 +122,19 @@ class _Part:
         self._known = promises(reading)
         self._measures = any(map(measure_in, self._periods))
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
-        self._memoised = {number for number in self._promises if isinstance(self._known(number), Memoised)}
+        self.memoised = {number for number in self._promises if isinstance(self._known(number), Memoised)}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
         self._windows_of = ByWindows(self._periods, self._windows_from)
+
+    def check_users(self, first: int, last: int) -> Iterator[str]:
+        """Yield the problems of the users' rows of the accounts from `first` to `last`."""
+        users = {user.account: user for user in self._reading.rows.users(first, last)}
+        for account in range(first, last + 1):
+            if account not in users:
+                yield f"users: account {account} has no row"
+        for account in sorted(self._changed(users)):
+            yield from self._user(users[account])
 
     def check(self, first: int, last: int) -> Iterator[str]:
         """Yield the problems of the accounts from `first` to `last`, each compared with its rows of every table."""
@@ -229,7 +243,7 @@ class _Part:
         for row in history:
             if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[17]:
                 return None
-            if row[4] in self._memoised or self._counts_twice(row):
+            if row[4] in self.memoised or self._counts_twice(row):
                 return None
             amounts = row[7:11]
             for window in self._windows_of(row[1]):

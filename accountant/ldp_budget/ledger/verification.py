@@ -193,6 +193,7 @@ def check_partition(
     decide_again: DecideAgain | None = None,
     accepted: Accepted = MappingProxyType({}),
     partition: int = 0,
+    only_users: bool = False,
 ) -> Integrity:
     """Check a whole partition; `keys` returns the numbers of the records that created API keys (first partition).
 
@@ -208,7 +209,8 @@ def check_partition(
             raise _CannotTell(error) from error
 
     try:
-        return _check_partition(open_reading, expected, tell, keys, decide_again, _Problems(accepted), partition)
+        problems = _Problems(accepted)
+        return _check_partition(open_reading, expected, tell, keys, decide_again, problems, partition, only_users)
     except _CannotTell as cannot:
         raise cannot.error from None
 
@@ -244,6 +246,7 @@ def _check_partition(
     decide_again: DecideAgain | None,
     problems: _Problems,
     partition: int,
+    only_users: bool,
 ) -> Integrity:
     with open_reading() as reading:
         whole = Whole(reading)
@@ -257,7 +260,9 @@ def _check_partition(
     def decisions() -> Decisions | None:
         return None if decide_again is None else decide_again(journal.past())
 
-    accounts = check_accounts(open_reading, whole.opened, whole.end.accounts, whole.erased_users, after, decisions)
+    accounts = check_accounts(
+        open_reading, whole.opened, whole.end.accounts, whole.erased_users, after, decisions, only_users
+    )
     rest = (
         journal.check(),
         journal.holds(),
@@ -288,10 +293,12 @@ def check_integrity(
     expect: str | None = None,
     on_progress: Progress = lambda done, total: None,
     decide_again: DecideAgain | None = None,
+    only_users: bool = False,
 ) -> Integrity:
     """Check a whole ledger. With `expect`, a head recorded earlier, nothing before it may have been rolled back.
 
-    With `decide_again`, every charge is decided again by the settings at the time of the charge.
+    With `decide_again`, every charge is decided again by the settings at the time of the charge. `only_users` is for a
+    ledger that was just checked: see `check_accounts`.
     """
     head = head_of(ledger) if len(ledger.partitions) > 1 else None
     problems: list[str] = []
@@ -309,7 +316,14 @@ def check_integrity(
         keys = partial(keys_made, ledger.reading)
         known = accepted.get(partition, {})
         found = check_partition(
-            partial(ledger.reading, partition), expected[partition], told, keys, decide_again, known, partition
+            partial(ledger.reading, partition),
+            expected[partition],
+            told,
+            keys,
+            decide_again,
+            known,
+            partition,
+            only_users,
         )
         entries += found.entries
         where = f"partition {partition}: " if len(ledger.partitions) > 1 else ""

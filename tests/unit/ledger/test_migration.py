@@ -19,6 +19,7 @@ from hypothesis.stateful import rule
 from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
+from ldp_budget.accounting import ledger_move
 from ldp_budget.accounting.ledger_move import Moved
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMoved, ReservationConflict
 from ldp_budget.ledger import migration_copy, window_backfill, write_queue
@@ -440,6 +441,101 @@ def test_move_of_a_ledger_that_does_not_verify_is_refused(tmp_path: Path, clock:
             accountant.ledger.move_to(tmp_path / "copy.db")
         assert not (tmp_path / "copy.db").exists()
         assert accountant.spend("zoe", coin("0.001"))
+
+
+def changed_before_the_copy(accountant: Accountant, change: Callable[[], object], patch: pytest.MonkeyPatch) -> None:
+    """Let something change after the source was verified, and before it is closed."""
+    begin = ledger_move.begin
+
+    def begin_later(source: Ledger, target: Ledger) -> str:
+        change()
+        return begin(source, target)
+
+    patch.setattr(ledger_move, "begin", begin_later)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE users SET user_hash = zeroblob(16) WHERE account = 1",
+        "UPDATE users SET account = 99 WHERE account = 3",
+        "DELETE FROM users WHERE account = 3",
+        "UPDATE journal SET epsilon = epsilon - 1 WHERE account = 2",
+        "UPDATE journal SET account = 3 - account WHERE account IN (1, 2)",
+        "UPDATE journal SET at = at + 1 WHERE entry = 3",
+        "UPDATE notes SET note = 'another'",
+        "UPDATE idempotency_records SET request_digest = zeroblob(16)",
+        "UPDATE policies SET definition = replace(definition, '9', '8')",
+        "UPDATE priced_mechanisms SET declared = declared || ' '",
+        "UPDATE collections SET definition = definition || ' '",
+        "UPDATE entry_labels SET label = zeroblob(16) WHERE entry = (SELECT max(entry) FROM entry_labels)",
+        "UPDATE memoised_counts SET reports = reports + 1",
+    ],
+)
+def test_move_of_a_ledger_that_is_changed_after_its_verification_is_refused(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    import sqlite3
+
+    def change_rows() -> None:
+        with closing(sqlite3.connect(tmp_path / "first.db")) as connection, connection:
+            assert connection.execute(change).rowcount > 0
+
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9", "day=5"])
+        accountant.add_collection(Collection("colours", coin(1)))
+        accountant.spend_many(["alice", "bob", "carol"], coin("0.1"), key="run")
+        accountant.spend("bob", coin("0.1"), key="k", note="one")
+        if "label" in change or "memoised" in change:
+            accountant.spend("carol", promising(CURVE), label="home")
+        changed_before_the_copy(accountant, change_rows, monkeypatch)
+        with pytest.raises(LedgerError, match=r"so it was not moved|the copy differs|ledger verify"):
+            accountant.ledger.move_to(tmp_path / "copy.db")
+        with pytest.raises(LedgerError):
+            Accountant(tmp_path / "copy.db", create=False, clock=clock).spend("zoe", coin("0.001"))
+
+
+def test_move_with_sums_that_are_changed_after_the_verification_takes_those_of_the_journal(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sqlite3
+
+    def change_rows() -> None:
+        with closing(sqlite3.connect(tmp_path / "first.db")) as connection, connection:
+            connection.execute("UPDATE window_sums SET epsilon = 0")
+            connection.execute("UPDATE account_macs SET row_mac = zeroblob(16)")
+
+    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=1"])
+        accountant.spend("alice", coin("0.75"))
+        changed_before_the_copy(accountant, change_rows, monkeypatch)
+        accountant.ledger.move_to(tmp_path / "copy.db")
+    with Accountant(tmp_path / "copy.db", clock=clock) as moved:
+        assert not moved.spend("alice", coin("0.5"))
+        check(moved)
+
+
+def test_move_replays_the_decisions_of_charges_that_came_after_the_verification(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replayed: list[str] = []
+    check_integrity = ledger_move.check_integrity
+
+    def counted(ledger: Ledger, *given: Any, **more: Any) -> Any:
+        replayed.append(f"{Path(ledger.name).stem} {'sums' if more.get('decide_again') else 'rows'}")
+        return check_integrity(ledger, *given, **more)
+
+    monkeypatch.setattr(ledger_move, "check_integrity", counted)
+    for name, more in ("quiet", []), ("busy", ["busy sums"]):
+        replayed.clear()
+        with Accountant(tmp_path / f"{name}.db", clock=clock) as accountant, monkeypatch.context() as patch:
+            accountant.set_policy("default", ["lifetime=1"])
+            accountant.spend("alice", coin("0.25"))
+            if more:
+                changed_before_the_copy(accountant, lambda: accountant.spend("alice", coin("0.25")), patch)
+            accountant.ledger.move_to(tmp_path / f"to {name}.db")
+        assert replayed == [f"{name} sums", f"{name} rows", *more, f"to {name} sums"]
 
 
 # -- concurrent operations -------------------------------------------------------------------------------------
