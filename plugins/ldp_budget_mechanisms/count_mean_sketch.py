@@ -352,10 +352,6 @@ class CountMeanSketch(Sketch):
         parts: list[list[Any]] = [["uint", "function", index_bytes(self._family), 1], ["packed", "row", self.width]]
         return Program(answers(self.domain), steps, record(parts))
 
-    @property
-    def report_bits(self) -> int:
-        return (self.hashes - 1).bit_length() + self.width
-
     def compare(self, first: int, second: int) -> Comparison:
         """Compare the bits of both cells if the function separates the values; nothing if they collide."""
         p, q = self._cell_probabilities
@@ -462,10 +458,6 @@ class HadamardCountMeanSketch(Sketch):
             ("report", ["add", ["mul", 2, "place"], "sign"]),
         )
         return Program(answers(self.domain), steps, uint("report", 2 * self.hashes * self.width - 1))
-
-    @property
-    def report_bits(self) -> int:
-        return (2 * self.hashes * self.width - 1).bit_length()
 
     # -- verification -----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, FinitePair, Guarantee, Me
 from ldp_budget.guarantees.fixed_point import DOWN, UP, decimal_up, exp_down, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Comparison
-from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.parameters import flag, integer, real
 
 from ._citations import CASE_STUDY
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, SupportLaw
+    from ldp_budget.sdk.report_relations import Relation
 
 
 class DBitFlip(FrequencyMechanism):
@@ -186,44 +187,38 @@ class DBitFlip(FrequencyMechanism):
 
     # -- server -----------------------------------------------------------------------------------------
 
-    def check_reports(self, reports: Any) -> None:
-        from ._report_formats import check_reports
+    @functools.cached_property
+    def _relation(self) -> Relation:
+        from ldp_budget.sdk.report_relations import relation_of
 
-        check_reports(reports, self.buckets, self.bits)
+        return relation_of(self.client_program(), self.buckets)
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """Return the number of reports, and for each bucket the reports with it and those with a one, (2, k)."""
-        from ._report_formats import count_bits
-
-        return count_bits(reports, self.buckets, self.bits)
-
-    def contributions(self, reports: Any) -> NDArray[np.float64]:
         import numpy as np
 
-        self.check_reports(reports)
-        rows = np.asarray(reports)
-        told, ones = np.zeros((2, len(rows), self.buckets))
-        if self.bits == self.buckets:
-            told[:], ones[:] = 1, np.unpackbits(rows, axis=1, count=self.buckets, bitorder="little")
-        else:
-            users, drawn = np.arange(len(rows))[:, np.newaxis], rows.astype(np.intp)
-            told[users, drawn >> 1], ones[users, drawn >> 1] = 1, drawn & 1
+        count, (zeros, ones, *_) = self._relation.counts(reports)
+        return count, np.stack([zeros + ones, ones])
+
+    def _debiased(self, told: Any, ones: Any) -> NDArray[np.float64]:
+        """Return what reports add to counts, from the numbers of those with a bucket and of those with a one."""
         p, q = self._drawn
         counts: NDArray[np.float64] = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
         return counts
 
-    @property
-    def report_bits(self) -> int:
-        return self.bits + choice_bits(self.buckets, self.bits)
+    def contributions(self, reports: Any) -> NDArray[np.float64]:
+        import numpy as np
+
+        worths = self._debiased(np.array([1, 1, 0]), np.array([0, 1, 0]))
+        found: NDArray[np.float64] = worths[self._relation.of_each(self._relation.check(reports))]
+        return found
 
     def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
         total: CountAggregate = self.total(reports)
         told, ones = total.support
-        p, q = self._drawn
-        counts = (ones - told * float(q)) * float(Fraction(self.buckets, self.bits) / (p - q))
         from ldp_budget.sdk.consistency import maybe_consistent
 
-        return maybe_consistent(self._law.with_errors(counts, total.reports, ones), consistent)
+        return maybe_consistent(self._law.with_errors(self._debiased(told, ones), total.reports, ones), consistent)
 
     @property
     def repeats(self) -> bool:
@@ -231,6 +226,13 @@ class DBitFlip(FrequencyMechanism):
 
     @property
     def _law(self) -> SupportLaw:
-        from ._report_formats import bit_law
+        """The law of the count of a bucket that one user in k/d reports."""
+        import numpy as np
 
-        return bit_law(*self._drawn, Fraction(self.buckets, self.bits))
+        from ldp_budget.sdk.estimates import SupportLaw
+
+        (p, q), stretch = self._drawn, Fraction(self.buckets, self.bits)
+        at_zero, slope = stretch * p * q / (p - q) ** 2, stretch - 1
+        parts = (q, p - q, at_zero, at_zero + slope, slope)
+        noise, gap, zero, one, rise = (np.array([float(part)]) for part in parts)
+        return SupportLaw(1, noise, gap, zero, one, rise, shown=float(1 / stretch))

@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.errors import InvalidParameter
+from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.guarantees.fixed_point import UP, ln_up
@@ -193,9 +193,16 @@ class MatrixSubstitution(FrequencyMechanism):
 
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
         """Return the number of reports, and the count of each report, shape (rows of the matrix,)."""
-        from ._report_formats import count_rows
+        import numpy as np
 
-        return count_rows(reports, len(self.matrix))
+        from ldp_budget.sdk.interpreter import as_reports
+
+        rows, kinds = as_reports(reports), len(self.matrix)
+        if rows.dtype.kind not in "iu" or rows.ndim != 1:
+            raise NotSupported(f"reports must be integers of shape (n,): got {rows.dtype} {rows.shape}")
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < kinds:
+            raise NotSupported(f"reports must be from 0 to {kinds - 1}: got {rows.min()} to {rows.max()}")
+        return len(rows), np.bincount(rows.astype(np.intp), minlength=kinds)
 
     @property
     def contribution_law(self) -> Cumulants:

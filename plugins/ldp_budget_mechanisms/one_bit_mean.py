@@ -47,6 +47,7 @@ from ldp_budget.sdk.parameters import Real, flag, optional_real, real
 
 from ._citations import CASE_STUDY
 from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON
+from .randomized_response import count_ones
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,6 +64,9 @@ _FINE = 2**30
 """Cells of the grid without rounding, and the most with it: even at the least ε a cell is worth many 2**-64."""
 
 _NEIGHBOURS = "neighbours whose rounded values are equal in the same places"
+
+_PARTS_BITS = 20
+"""α is a multiple of S / 2**20, and so is every value before it is rounded."""
 
 _CURVE_POINTS = 1000
 _CURVE_UNIT = Decimal("1e-12")
@@ -235,15 +239,13 @@ class OneBitMean(NumericMechanism):
         Raises:
             InvalidParameter: a number is out of range.
         """
-        from ._report_formats import PARTS_BITS
-
-        parts = 1 << PARTS_BITS
+        parts = 1 << _PARTS_BITS
         points = [self._cell_grid(parts).points(list(history)).tolist() for history in (first, second)]
         # With growing α a value moves into the next cell once, when its place within the cell plus α makes a whole
         # cell.
         offsets = {0, *(-point % parts for history in points for point in history)}
         return all(
-            are_equal_in_same_places(*([(point + offset) >> PARTS_BITS for point in history] for history in points))
+            are_equal_in_same_places(*([(point + offset) >> _PARTS_BITS for point in history] for history in points))
             for offset in offsets
         )
 
@@ -327,18 +329,16 @@ class OneBitMean(NumericMechanism):
         """
         from ldp_budget.sdk.client_program import Program, nearest, uint, whole
 
-        from ._report_formats import PARTS_BITS
-
         least, growth = map(whole, self.thresholds)
-        parts = 1 if self.rounding is None else 1 << PARTS_BITS
+        parts = 1 if self.rounding is None else 1 << _PARTS_BITS
         given = nearest(self.interval, self._cell_grid(parts).per_unit, self.cells * parts)
         if self.rounding is None:
             fresh: list[Any] = ["bit_at", ["add", least, ["mul", "value", growth]]]
             return Program(given, (("report", fresh),), uint("report", 1))
         one: list[Any] = ["add", least, ["mul", "cell", growth]]
         steps: tuple[tuple[str, Any], ...] = (
-            ("alpha", ["kept_top", "alpha", 0, PARTS_BITS]),
-            ("cell", ["shr", ["add", "value", "alpha"], PARTS_BITS]),
+            ("alpha", ["kept_top", "alpha", 0, _PARTS_BITS]),
+            ("cell", ["shr", ["add", "value", "alpha"], _PARTS_BITS]),
             ("kept", ["kept_bits", "bit", "cell", one, 1]),
             ("flip", ["bit", whole(self._flip)]),
             ("report", ["xor", ["at", "kept", 0], "flip"]),
@@ -364,8 +364,6 @@ class OneBitMean(NumericMechanism):
 
     def aggregate(self, reports: Any) -> SumAggregate:
         from ldp_budget.sdk.estimates import SumAggregate
-
-        from ._report_formats import count_ones
 
         return SumAggregate(self.fingerprint, *count_ones(reports))
 

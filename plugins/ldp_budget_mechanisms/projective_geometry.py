@@ -178,10 +178,6 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
         }
 
     @property
-    def answers(self) -> int:
-        return self.domain_size
-
-    @property
     def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
         p = Fraction(self._keep, ONE)
         return [(p, _chances(self.space, p))]
@@ -218,10 +214,6 @@ class ProjectiveGeometryResponse(FrequencyMechanism):
 
         estimate = self._law.estimate(CountAggregate(self.fingerprint, *self.support(reports)))
         return maybe_consistent(estimate, consistent)
-
-    @property
-    def report_bits(self) -> int:
-        return (self.space.slabs - 1).bit_length()
 
     # -- verification -----------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from ldp_budget.guarantees.dominating_pairs import joined
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below, float_up, ln_up
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.client_program import Program, answers, uint, whole
-from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism, choice_bits
+from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.parameters import choice, flag, integer, optional_real
 
 from . import _amplification as amplification
@@ -43,9 +43,6 @@ from ._citations import RANDOM_SUBSTITUTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
@@ -312,10 +309,6 @@ class RandomSubstitution(FrequencyMechanism):
         return 1 - Fraction(absent) if len(self.thresholds) > 1 else Fraction(self.thresholds[0], ONE)
 
     @property
-    def answers(self) -> int:
-        return self.domain_size
-
-    @property
     def draws_per_report(self) -> int:
         return self._draws if isinstance(self._sampling, WithReplacement) else 1
 
@@ -425,37 +418,6 @@ class RandomSubstitution(FrequencyMechanism):
         if isinstance(self._sampling, DistinctSet):
             return set_program(self.domain, self._draws, self.thresholds[0])
         return substitution_program(self.domain, self._draws, self.thresholds[0])
-
-    def check_reports(self, reports: Any) -> None:
-        from ._substitution_reports import checked_reports
-
-        checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
-
-    @property
-    def report_bits(self) -> int:
-        size, draws = self.domain_size, self._draws
-        if isinstance(self._sampling, DistinctSet):
-            return choice_bits(size, draws)
-        if isinstance(self._sampling, DistinctSequence):
-            return choice_bits(size, draws, ordered=True)
-        return draws * (size - 1).bit_length()
-
-    def contributions(self, reports: Any) -> NDArray[np.float64]:
-        import numpy as np
-
-        from ._substitution_reports import checked_reports
-
-        rows = checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
-        drawn = rows.reshape(-1, self._draws).astype(np.intp)
-        support = np.zeros((len(drawn), self.domain_size))
-        np.add.at(support, (np.arange(len(drawn))[:, np.newaxis], drawn), 1.0)
-        return self._law.counts(support, 1)
-
-    def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        from ._substitution_reports import checked_reports, count_answers
-
-        rows = checked_reports(reports, self.domain_size, self._draws, distinct=self.sampling == "distinct")
-        return len(rows), count_answers(rows.reshape(-1), self.domain_size)
 
 
 def _plain(number: Decimal) -> float | None:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.errors import InvalidParameter
+from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
@@ -119,11 +119,18 @@ class RandomizedResponse(FrequencyMechanism):
         )
         return Program(answers(self.domain), steps, uint("report", 1))
 
-    @property
-    def report_bits(self) -> int:
-        return 1
-
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        from ._report_formats import count_both
+        import numpy as np
 
-        return count_both(reports)
+        count, ones = count_ones(reports)
+        return count, np.array([count - ones, ones], dtype=np.int64)
+
+
+def count_ones(reports: Any) -> tuple[int, int]:
+    """Return the number of reports, and the number of ones. Raises `NotSupported` for anything but 0 and 1."""
+    from ldp_budget.sdk.interpreter import as_reports
+
+    rows = as_reports(reports)
+    if rows.ndim != 1 or rows.dtype.kind not in "iubf" or not ((rows == 0) | (rows == 1)).all():
+        raise NotSupported(f"reports must be 0 or 1, of shape (n,): got {rows.dtype} {rows.shape}")
+    return len(rows), int(rows.sum())

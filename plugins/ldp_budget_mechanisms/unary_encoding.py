@@ -25,9 +25,6 @@ from ldp_budget.sdk.parameters import integer, real
 from ._citations import UNARY_ENCODING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ldp_budget.sdk.client_program import Program
 
 _ONE = 2**64
@@ -62,10 +59,6 @@ class _Unary(FrequencyMechanism):
 
     def check(self) -> None:
         _ = self.thresholds
-
-    @property
-    def answers(self) -> int:
-        return self.domain_size
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -116,26 +109,6 @@ class _Unary(FrequencyMechanism):
             ("row", ["put", "others", "value", "own"]),
         )
         return Program(answers(self.domain), steps, packed("row", self.domain_size))
-
-    def check_reports(self, reports: Any) -> None:
-        from ldp_budget.sdk.interpreter import check_rows
-
-        check_rows(reports, self.domain_size)
-
-    def contributions(self, reports: Any) -> NDArray[np.float64]:
-        import numpy as np
-
-        from ldp_budget.sdk.interpreter import check_rows
-
-        rows = check_rows(reports, self.domain_size)
-        bits = np.unpackbits(rows, axis=1, count=self.domain_size, bitorder="little")
-        return self._law.counts(bits, 1)
-
-    def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        from ldp_budget.sdk.interpreter import column_sums
-
-        sums = column_sums(reports, self.domain_size)
-        return len(reports), sums
 
 
 def _differing(p: Decimal, q: Decimal) -> Decimal:

@@ -13,7 +13,6 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..errors import NotSupported
-from .client_program import size_of
 from .domain import Categories, check_users
 from .mechanism import Mechanism
 
@@ -25,8 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .channels import Comparison
+    from .client_program import Program
     from .estimates import Aggregate, CountEstimate, SupportLaw
     from .law import Law
+    from .report_relations import Relation
     from .share_laws import Cumulants
 
 MOST_ANSWERS = 4 * 10**6
@@ -38,16 +39,39 @@ _FEW = 32
 def choice_bits(size: int, chosen: int, *, ordered: bool = False) -> int:
     """Return the bits that number all sets, or if `ordered` all sequences, of `chosen` different ones out of `size`."""
     ways = math.lgamma(size + 1) - math.lgamma(size - chosen + 1) - (0.0 if ordered else math.lgamma(chosen + 1))
-    return math.ceil(
-        ways / math.log(2) - 1e-6
-    )  # the logarithms are rounded, and a power of two is not to need one more
+    # The logarithms are rounded, and a power of two is not to need one more.
+    return math.ceil(ways / math.log(2) - 1e-6)
+
+
+def _size_in_bits(program: Program, answers: int) -> int:
+    """Return the number of bits that number all possible reports."""
+    from .report_relations import draws_distinct
+    from .value_ranges import ValueRanges
+
+    ranges, bits = ValueRanges(program).of_name, 0
+    for kind, name, *sizes in program.report["parts"]:
+        if kind == "packed":
+            bits += sizes[0]
+        elif kind == "float64":
+            bits += 64
+        else:
+            size, count = sizes
+            most = min(ranges[name][1], 256**size - 1)
+            width = 2 if most + 1 == 2 * answers else 1  # places of answers with a bit each
+            if draws_distinct(program):
+                ordered = any(isinstance(step, list) and step[0] == "shuffle" for _, step in program.steps)
+                bits += (width - 1) * count + choice_bits((most + 1) // width, count, ordered=ordered)
+            else:
+                bits += count * most.bit_length()
+    return bits
 
 
 class FrequencyMechanism(Mechanism):
     """A mechanism over the answers 0..answers-1.
 
     A subclass defines `client(self, value, draw)`, and all else follows from it, see `client_mechanism`. Or it defines
-    `guarantee`, `randomize`, `support_probabilities` and `support` itself.
+    `guarantee`, `client_program` and `support_probabilities`; where its reports have none of the relations to answers
+    that `report_relations` knows, also `support`.
 
     Parameters:
         declared: the fields, by name.
@@ -88,8 +112,11 @@ class FrequencyMechanism(Mechanism):
 
     @property
     def answers(self) -> int:
-        """d, the number of possible answers. Subclasses define it."""
-        raise NotImplementedError
+        """d, the number of possible answers: by default the field `domain_size`."""
+        size: int | None = getattr(self, "domain_size", None)
+        if size is None:
+            raise NotImplementedError
+        return size
 
     @property
     def domain(self) -> Categories:
@@ -117,8 +144,25 @@ class FrequencyMechanism(Mechanism):
         """The number of independent draws in a report; `support` counts each of them."""
         return 1
 
+    @functools.cached_property
+    def _relation(self) -> Relation | None:
+        """The relation of a report to each answer, from the client program; None where `support` is defined without it."""
+        if type(self).support is not FrequencyMechanism.support:
+            return None
+        from .report_relations import relation_of
+
+        return relation_of(self.client_program(), self.answers)
+
+    def check_reports(self, reports: Any) -> None:
+        if self._relation is None:
+            super().check_reports(reports)
+        else:
+            self._relation.check(reports)
+
     def support(self, reports: Any) -> tuple[int, NDArray[np.int64]]:
-        """Return the number of reports, and the number that support each answer, an array (d,). Subclasses define it.
+        """Return the number of reports, and the number that support each answer, an array (d,).
+
+        By default a report supports the answers that it holds, see `report_relations`.
 
         Parameters:
             reports: an array whose first axis is the users, as `randomize` returns it.
@@ -126,7 +170,10 @@ class FrequencyMechanism(Mechanism):
         Raises:
             NotSupported: `reports` are not reports of this mechanism.
         """
-        raise NotImplementedError
+        if self._relation is None:
+            raise NotImplementedError
+        count, found = self._relation.counts(reports)
+        return count, found[1]
 
     @property
     def errors_are_bounds(self) -> bool:
@@ -161,7 +208,8 @@ class FrequencyMechanism(Mechanism):
     def contributions(self, reports: Any) -> NDArray[np.float64]:
         """Return (support - q)/(p - q) of each report and answer, shape (n, d); see `Mechanism.contributions`.
 
-        By default it asks for the support of each distinct report. Override it where reports are mostly distinct.
+        Where `support` is defined without a relation, it asks for the support of each distinct report. Then override it
+        where reports are mostly distinct.
 
         Parameters:
             reports: as `aggregate` takes them.
@@ -173,6 +221,8 @@ class FrequencyMechanism(Mechanism):
 
         from .interpreter import as_reports
 
+        if self._relation is not None:
+            return self._law.counts(self._relation.of_each(self._relation.check(reports)), 1)
         rows = as_reports(reports)
         if not rows.ndim or not len(rows):
             return np.zeros((0, self.answers))
@@ -213,16 +263,12 @@ class FrequencyMechanism(Mechanism):
 
     @property
     def report_bits(self) -> int | None:
-        """The size of a report in bits: those that number all possible reports. None without a client program.
-
-        By default, the size that the client program declares, in which a whole number takes full bytes. Override it
-        where fewer bits would do.
-        """
+        """The size of a report in bits: those that number all possible reports. None without a client program."""
         try:
-            parts = self.client_program().report["parts"]
+            program = self.client_program()
         except NotSupported:
             return None
-        return sum(int(part[2]) if part[0] == "packed" else 8 * size_of(part) for part in parts)
+        return _size_in_bits(program, self.domain.size)
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
         law = self._law

@@ -7,6 +7,7 @@ each answer, the reports with each relation. The form of the client program deci
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -50,22 +51,37 @@ class Relation:
 
         Raises NotSupported for reports that no client sends.
         """
-        dtype, shape = self.program.report["dtype"], tuple(self.program.report["shape"])
-        rows = as_reports(reports)
+        shape, rows = tuple(self.program.report["shape"]), as_reports(reports)
         if rows.shape[1:] != shape or not rows.ndim or rows.dtype.kind not in "iu":
-            raise NotSupported(
-                f"reports must be {np.dtype(dtype)} of shape (n{''.join(f', {k}' for k in shape)}): got "
-                f"{rows.dtype} of shape {rows.shape}"
-            )
+            expected = ", ".join(["n", *map(str, shape)])
+            raise NotSupported(f"reports must be integers of shape ({expected}): got {rows.dtype} {rows.shape}")
         low, high = self.range
         if rows.size and not low <= int(rows.min()) <= int(rows.max()) <= high:
             raise NotSupported(f"reports must be from {low} to {high}: got {rows.min()} to {rows.max()}")
-        if shape and self.distinct and (np.diff(np.sort(rows // self.width, axis=1)) == 0).any():
-            raise NotSupported("the parts of a report must be about different answers: got one answer twice")
+        if shape and self.distinct:
+            for block in self._blocks(rows):
+                drawn = np.sort(block // self.width, axis=1)
+                if (drawn[:, 1:] == drawn[:, :-1]).any():
+                    raise NotSupported(f"each report must have distinct {self.noun}: got a report that repeats one")
         return rows
+
+    def _blocks(self, rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Yield the reports a block at a time, which keeps wider copies of them small."""
+        step = max(_BLOCK, self.answers) // max(1, rows[:1].size) + 1
+        for start in range(0, len(rows), step):
+            yield rows[start : start + step]
+
+    def _numbers(self, rows: NDArray[Any], size: int) -> Ints:
+        """Return how often the reports have each of the numbers 0..size-1."""
+        counts = np.zeros(size, np.int64)
+        for block in self._blocks(rows):
+            counts += np.bincount(block.reshape(-1).astype(np.intp), minlength=size)
+        return counts
 
     width: ClassVar[int] = 1
     """How many numbers a report has for one answer."""
+    noun: ClassVar[str] = "answers"
+    """What the numbers of a report are about."""
 
     @property
     def range(self) -> tuple[int, int]:
@@ -75,13 +91,16 @@ class Relation:
     @property
     def distinct(self) -> bool:
         """True if the numbers of one report are about different answers."""
-        return any(
-            isinstance(step, list) and step[0] in ("subset", "floyd", "shuffle") for _, step in self.program.steps
-        )
+        return draws_distinct(self.program)
 
     def of(self, rows: NDArray[Any], answer: int) -> Ints:
         """Return the place in `keys` of the relation of each report to an answer, shape (n,)."""
         raise NotImplementedError
+
+    def of_each(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return `of` for all answers, shape (n, answers)."""
+        columns = [self.of(rows, answer) for answer in range(self.answers)]
+        return np.stack(columns, axis=1) if len(rows) else np.zeros((0, self.answers), np.int64)
 
     def counts(self, reports: Any) -> tuple[int, Ints]:
         """Return the number of reports, and how many have each relation to each answer, shape (relations, answers).
@@ -110,6 +129,9 @@ class PlaceBit(Relation):
         bits: Ints = (rows[:, answer >> 3] >> (answer & 7) & 1).astype(np.int64)
         return bits
 
+    def of_each(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return np.unpackbits(rows, axis=1, count=self.answers, bitorder="little")
+
     def counts(self, reports: Any) -> tuple[int, Ints]:
         ones = column_sums(reports, self.answers)
         return len(reports), np.stack([len(reports) - ones, ones])
@@ -127,8 +149,14 @@ class Membership(Relation):
         times: Ints = (held if rows.ndim == 1 else held.sum(axis=1)).astype(np.int64)
         return times
 
+    def of_each(self, rows: NDArray[Any]) -> Ints:
+        drawn = rows.reshape(len(rows), math.prod(rows.shape[1:])).astype(np.intp)
+        times = np.zeros((len(rows), self.answers), np.int64)
+        np.add.at(times, (np.arange(len(rows))[:, np.newaxis], drawn), 1)
+        return times
+
     def _counts(self, rows: NDArray[Any]) -> Ints:
-        held = np.bincount(rows.reshape(-1).astype(np.intp), minlength=self.answers)
+        held = self._numbers(rows, self.answers)
         return np.stack([(len(rows) if self.distinct else rows.size) - held, held])
 
 
@@ -137,14 +165,21 @@ class MarkedPlace(Relation):
 
     keys: ClassVar[tuple[int, ...]] = (0, 1, -1)
     width: ClassVar[int] = 2
+    noun: ClassVar[str] = "buckets"
 
     def of(self, rows: NDArray[Any], answer: int) -> Ints:
         shown = rows.reshape(len(rows), -1)
         one, zero = ((shown == 2 * answer + bit).any(axis=1) for bit in (1, 0))
         return np.where(one, 1, np.where(zero, 0, 2)).astype(np.int64)
 
+    def of_each(self, rows: NDArray[Any]) -> Ints:
+        shown = rows.reshape(len(rows), math.prod(rows.shape[1:])).astype(np.intp)
+        places = np.full((len(rows), self.answers), 2)
+        places[np.arange(len(rows))[:, np.newaxis], shown >> 1] = shown & 1
+        return places
+
     def _counts(self, rows: NDArray[Any]) -> Ints:
-        zero, one = np.bincount(rows.reshape(-1).astype(np.intp), minlength=2 * self.answers).reshape(-1, 2).T
+        zero, one = self._numbers(rows, 2 * self.answers).reshape(-1, 2).T
         return np.stack([zero, one, len(rows) - zero - one])
 
 
@@ -167,7 +202,7 @@ class CodeParity(Relation):
         return parity
 
     def _counts(self, rows: NDArray[Any]) -> Ints:
-        sums = _hadamard(np.bincount(rows.astype(np.intp), minlength=self.words))[self.codes]
+        sums = _hadamard(self._numbers(rows, self.words))[self.codes]
         even = (len(rows) + sums) // 2
         return np.stack([even, len(rows) - even])
 
@@ -180,6 +215,11 @@ def _hadamard(numbers: NDArray[Any]) -> Ints:
         found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
         half *= 2
     return found
+
+
+def draws_distinct(program: Program) -> bool:
+    """Return True if the numbers of one report are about different answers."""
+    return any(isinstance(step, list) and step[0] in ("subset", "floyd", "shuffle") for _, step in program.steps)
 
 
 def relation_of(program: Program, answers: int) -> Relation:
