@@ -86,6 +86,13 @@ class BoundedMechanism(NumericMechanism):
         """upper - lower."""
         return float(UP.subtract(self.upper, self.lower))
 
+    @functools.cached_property
+    def _ends(self) -> tuple[float, float]:
+        return self.interval.ends
+
+    def density(self, report: float, value: float) -> float:
+        return math.exp(self.log_density(report, value))
+
     def share(self, value: float) -> float:
         """Return the position of a value in [0, 1]."""
         return min(max(0.0, (value - float(self.lower)) / self.width), 1.0)

@@ -24,7 +24,9 @@ import numpy as np
 from ldp_budget.errors import NotSupported
 from ldp_budget.sdk.estimates import CountAggregate, CountEstimate
 from ldp_budget.sdk.hash_families import BloomFilters
-from ldp_budget.sdk.interpreter import as_reports, bit_of, check_rows, column_sums
+from ldp_budget.sdk.interpreter import bit_of, check_rows, column_sums
+
+from ._sketch_reports import read_record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,16 +129,12 @@ class BitLaw(NamedTuple):
 def check_reports(reports: Any, cohorts: int, bits: int) -> None:
     """Raise the errors of `count_bits` without counting."""
     rows, _ = _with_cohorts(reports, cohorts, bits)
-    check_rows(rows[:, 2:], bits)
+    check_rows(rows, bits)
 
 
 def _with_cohorts(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return reports as an array, and their cohorts."""
-    rows = as_reports(reports)
-    width = 2 + -(-bits // 8)
-    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
-        raise NotSupported(f"reports must be uint8 of shape (n, {width}): got {rows.dtype} of shape {rows.shape}")
-    cohort = rows[:, 0] + (rows[:, 1].astype(np.int64) << 8)
+    """Return the packed bits of reports, and their cohorts."""
+    (cohort,), rows = read_record(reports, "rappor", [("cohort", 2, 2**16)], -(-bits // 8))
     if (cohort >= cohorts).any():
         raise NotSupported(f"reports must be of cohorts below {cohorts}: got cohort {cohort.max()}")
     return rows, cohort
@@ -149,7 +147,7 @@ def count_bits(reports: Any, cohorts: int, bits: int) -> tuple[NDArray[np.int64]
     """
     rows, cohort = _with_cohorts(reports, cohorts, bits)
     # A table of 256 values for each cohort is faster if there are more reports than that.
-    sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows[:, 2:], cohort, cohorts)
+    sums = (_sums_by_byte if len(rows) >= 256 * cohorts else _sums_by_cohort)(rows, cohort, cohorts)
     if sums[:, bits:].any():
         raise NotSupported(f"reports must have {bits} bits: got padding bits that are set")
     return np.bincount(cohort, minlength=cohorts), sums[:, :bits]

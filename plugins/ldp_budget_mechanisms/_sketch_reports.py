@@ -16,9 +16,10 @@ import numpy as np
 from ldp_budget.errors import NotSupported
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw, check_same
 from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
+from ldp_budget.sdk.report_relations import hadamard as hadamard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -122,7 +123,7 @@ def index_bytes(family: HashFamily) -> int:
 
 def number_cms_reports(reports: Reports, family: HashFamily, first: int, second: int) -> Cells:
     """Number the bits of the cells of two values, 0..3, or 4 if they collide."""
-    functions, bits = _functions(reports, family), reports[:, index_bytes(family) :]
+    functions, bits = _read_cms(reports, family)
     rows = np.arange(len(reports))
     own, other = (family.cells_of(value)[functions] for value in (first, second))
     told = [bits[rows, cells >> 3] >> (cells & 7) & 1 for cells in (own, other)]
@@ -131,41 +132,65 @@ def number_cms_reports(reports: Reports, family: HashFamily, first: int, second:
 
 def check_cms_reports(reports: Any, family: HashFamily) -> None:
     """Raise `NotSupported` for anything but reports."""
-    rows = as_reports(reports)
-    _functions(rows, family)
-    check_rows(rows[:, index_bytes(family) :], family.width)
+    check_rows(_read_cms(reports, family)[1], family.width)
 
 
 def count_cms_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
     """Count the reports of each function with each bit set. Raises `NotSupported` for anything but reports."""
-    rows = as_reports(reports)
-    numbers = _functions(rows, family)
+    numbers, rows = _read_cms(reports, family)
     order = np.argsort(numbers, kind="stable")
     functions, starts = np.unique(numbers[order], return_index=True)
     cells = np.zeros((family.count, family.width), dtype=np.int64)
-    bits = rows[order, index_bytes(family) :]
+    bits = rows[order]
     for function, start, end in zip(functions, starts, [*starts[1:], len(rows)], strict=False):
         cells[function] = column_sums(bits[start:end], family.width)
     return SketchAggregate(fingerprint, len(rows), functions, cells)
 
 
-def _functions(rows: Reports, family: HashFamily) -> Cells:
-    """Return the number of the hash function of each report."""
-    return read_rows(rows, family, -(-family.width // 8), "cms")[0]
+def _read_cms(reports: Any, family: HashFamily) -> tuple[Cells, NDArray[np.uint8]]:
+    """Return the number of the hash function of each report, and its packed bits."""
+    (functions,), bits = read_record(reports, "cms", [function_part(family)], -(-family.width // 8))
+    return functions, bits
 
 
-def read_rows(reports: Any, family: HashFamily, rest: int, name: str) -> tuple[Cells, NDArray[np.uint8]]:
-    """Return the numbers of the functions, and the other `rest` bytes. Raises `NotSupported` for anything else."""
-    rows, head = as_reports(reports), index_bytes(family)
-    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != head + rest:
-        expected = f"uint8 of shape (n, {head + rest})"
+def function_part(family: HashFamily) -> tuple[str, int, int]:
+    """Return the part of a report that is the number of a hash function, for `read_record`."""
+    return "hash function", index_bytes(family), family.count
+
+
+def read_record(
+    reports: Any, name: str, parts: Sequence[tuple[str, int, int]], rest: int = 0
+) -> tuple[list[Cells], NDArray[np.uint8]]:
+    """Return the numbers in reports, and the other `rest` bytes. Raises `NotSupported` for anything but reports of `name`.
+
+    `parts`: for each number its noun, its bytes, of which the lowest comes first, and how many values it has.
+    """
+    rows, width = as_reports(reports), sum(size for _, size, _ in parts) + rest
+    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != width:
+        expected = f"uint8 of shape (n, {width})"
         raise NotSupported(f"reports of {name} must be {expected}: got {rows.dtype} of shape {rows.shape}")
-    words = np.zeros((len(rows), 8), dtype=np.uint8)
-    words[:, :head] = rows[:, :head]
-    numbers = words.view("<i8").reshape(-1).astype(np.int64)
-    if numbers.size and numbers.max() >= family.count:
-        raise NotSupported(f"the hash function of a report must be from 0 to {family.count - 1}: got {numbers.max()}")
-    return numbers, rows[:, head:]
+    found, start = [], 0
+    for noun, size, count in parts:
+        words = np.zeros((len(rows), 8), dtype=np.uint8)
+        words[:, :size] = rows[:, start : start + size]
+        numbers = words.view("<i8").reshape(-1).astype(np.int64)
+        if numbers.size and numbers.max() >= count:
+            raise NotSupported(f"the {noun} of a report must be from 0 to {count - 1}: got {numbers.max()}")
+        found.append(numbers)
+        start += size
+    return found, rows[:, start:]
+
+
+def read_numbers(reports: Any, name: str, count: int) -> Reports:
+    """Return reports that are numbers 0..count-1 as an array. Raises `NotSupported` for anything else."""
+    rows = as_reports(reports)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise NotSupported(
+            f"reports of {name} must be integers of shape (n,): got {rows.dtype} of shape {rows.shape}"
+        )
+    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < count:
+        raise NotSupported(f"reports must be from 0 to {count - 1}: got {rows.min()} to {rows.max()}")
+    return rows
 
 
 # -- Hadamard count mean sketch --------------------------------------------------------------------------------------
@@ -183,19 +208,21 @@ def number_hcms_reports(reports: Reports, family: HashFamily, first: int, second
     """Return 1 if the sign is that of the first of two values, 0 if of the second; 2 if theirs are the same."""
     rows = reports.astype(np.int64)
     places = rows >> 1
-    signs = [_odd(places & family.cells_of(value)[places >> cell_bits(family)]) for value in (first, second)]
-    return np.where(signs[0] == signs[1], 2, signs[0] == (rows & 1).astype(np.bool_))
+    own, other = (
+        np.bitwise_count(places & family.cells_of(value)[places >> cell_bits(family)]) & 1
+        for value in (first, second)
+    )
+    return np.where(own == other, 2, own == rows & 1)
 
 
 def check_hcms_reports(reports: Any, family: HashFamily) -> None:
     """Raise `NotSupported` for anything but reports."""
-    _check(as_reports(reports), 2 * family.count * family.width - 1)
+    _read_hcms(reports, family)
 
 
 def count_hcms_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
     """Sum the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
-    rows = as_reports(reports)
-    _check(rows, 2 * family.count * family.width - 1)
+    rows = _read_hcms(reports, family)
     signs = np.zeros(family.count * family.width, dtype=np.int64)
     used = np.zeros(family.count, dtype=np.int64)
     for start in range(0, len(rows), _COUNTED):
@@ -205,29 +232,5 @@ def count_hcms_reports(reports: Any, family: HashFamily, fingerprint: str) -> Sk
     return SketchAggregate(fingerprint, len(rows), np.flatnonzero(used), signs.reshape(family.count, -1))
 
 
-def _check(rows: Reports, largest: int) -> None:
-    if rows.dtype.kind not in "iu" or rows.ndim != 1:
-        raise NotSupported(f"reports of hcms must be integers of shape (n,): got {rows.dtype} of shape {rows.shape}")
-    if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) <= largest:
-        raise NotSupported(f"reports must be from 0 to {largest}: got {rows.min()} to {rows.max()}")
-
-
-def _odd(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return True for each number with an odd number of ones among its lowest 32 bits."""
-    parity = numbers.astype(np.uint32)
-    for shift in (16, 8, 4, 2, 1):
-        parity ^= parity >> np.uint32(shift)
-    return (parity & np.uint32(1)).astype(np.bool_)
-
-
-def hadamard(rows: Cells) -> Cells:
-    """Return `rows` times the Hadamard matrix, for rows of shape (r, m) with m a power of two.
-
-    The matrix is that of equation (2) of Jeong, Hong and Seo 2020. The fast transform: each of log2 m passes takes sums
-    and differences of neighbors and puts the sums first, which moves the next bit of the column number into place.
-    """
-    columns = rows.shape[1]
-    for _ in range(columns.bit_length() - 1):
-        even, odd = rows[:, 0::2], rows[:, 1::2]
-        rows = np.concatenate((even + odd, even - odd), axis=1)
-    return rows
+def _read_hcms(reports: Any, family: HashFamily) -> Reports:
+    return read_numbers(reports, "hcms", 2 * family.count * family.width)

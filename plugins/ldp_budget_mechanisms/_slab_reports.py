@@ -9,7 +9,8 @@ import numpy as np
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.sdk.estimates import check_same
-from ldp_budget.sdk.interpreter import as_reports
+
+from ._sketch_reports import read_record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,21 +19,13 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-"""Reports at a time: their numbers stay in the cache."""
 _SPARSE = 8
 """With this many times fewer reports than slabs, only the reported slabs are listed."""
 
 
 def slabs_of(reports: Any, space: LinearHashing) -> Ints:
     """Return the numbers of the reported slabs, (n,). Raises `NotSupported` for anything but reports."""
-    rows, size = as_reports(reports), space.report_bytes
-    if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != size:
-        raise NotSupported(
-            f"reports of pgr must be uint8 of shape (n, {size}): got {rows.dtype} of shape {rows.shape}"
-        )
-    slabs = rows[:, 0].astype(np.int64)
-    for place in range(1, size):
-        slabs |= rows[:, place].astype(np.int64) << 8 * place
+    (slabs,), _ = read_record(reports, "pgr", [("slab", space.report_bytes, 256**space.report_bytes)])
     if slabs.size and int(slabs.max()) >= space.slabs:
         raise NotSupported(f"the slabs in reports of pgr must be below {space.slabs}: got {slabs.max()}")
     return slabs

@@ -56,15 +56,19 @@ if TYPE_CHECKING:
     from ldp_budget.sdk.estimates import NoiseMeanEstimate, SumAggregate
 
 
-class AdditiveMechanism(NumericMechanism):
-    """A value plus noise whose distribution does not depend on the value. Subclasses give `variance` and `density`.
-
-    The sensitivity S is upper - lower, or a declared sensitivity; with a declared one there is no client.
-    """
-
-    sensitivity = optional_real(
+def _sensitivity() -> Any:
+    return optional_real(
         "largest change of the value, in place of lower and upper [1]", at_least=1e-100, at_most=1e100
     )
+
+
+class _NoisyMechanism(NumericMechanism):
+    """A value plus noise whose distribution does not depend on the value. Subclasses give `variance` and `log_density`.
+
+    The sensitivity S is upper - lower, or a declared `sensitivity`; with a declared one there is no client.
+    """
+
+    sensitivity: Any
 
     def check(self) -> None:
         if self.lower is not None and self.sensitivity is not None:
@@ -83,6 +87,9 @@ class AdditiveMechanism(NumericMechanism):
         """The variance of the noise, whose mean is zero."""
         raise NotImplementedError
 
+    def density(self, report: float, value: float) -> float:
+        return math.exp(self.log_density(report, value))
+
     def error_at(self, value: float) -> tuple[float, float]:
         return 0.0, self.variance
 
@@ -91,6 +98,12 @@ class AdditiveMechanism(NumericMechanism):
 
     def report_breakpoints(self, value: float) -> Sequence[float]:
         return (value,)
+
+
+class AdditiveMechanism(_NoisyMechanism):
+    """Noise that is not normal, so that intervals follow from its density."""
+
+    sensitivity = _sensitivity()
 
     def estimate(self, reports: Any) -> NoiseMeanEstimate:
         from ldp_budget.sdk.estimates import NoiseMeanEstimate
@@ -144,7 +157,7 @@ _LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
 _MOST_MU = Decimal(10**5)
 
 
-class Gaussian(NumericMechanism):
+class Gaussian(_NoisyMechanism):
     """Gaussian noise calibrated to (ε, δ), or with a given σ."""
 
     name = "gaussian"
@@ -156,9 +169,7 @@ class Gaussian(NumericMechanism):
     delta = optional_real("probability of a larger loss", at_least=1e-300, below=1)
     method = choice("tail: the printed formula; exact: the least noise", "tail", "exact", default="tail")
     sigma = optional_real("standard deviation of the noise", at_least=1e-100, at_most=1e100, derived=True)
-    sensitivity = optional_real(
-        "largest change of the value, in place of lower and upper [1]", at_least=1e-100, at_most=1e100
-    )
+    sensitivity = _sensitivity()
 
     def check(self) -> None:
         if self.sigma is None:
@@ -169,20 +180,12 @@ class Gaussian(NumericMechanism):
                     )
         elif self.epsilon is not None or self.delta is not None:
             raise InvalidParameter("sigma", "left out if epsilon or delta is given", self.sigma)
-        if self.lower is not None and self.sensitivity is not None:
-            raise InvalidParameter("sensitivity", "left out if lower and upper are given", self.sensitivity)
         super().check()
-        if not _LEAST <= self._sensitivity <= _MOST:
+        if not _LEAST <= self.stretch <= _MOST:
             raise InvalidParameter("upper", f"a number from {_LEAST} to {_MOST} above lower", self.upper)
-        if self.sigma is not None and self._sensitivity > self.sigma * _MOST_MU:
-            least = canonical(UP.divide(self._sensitivity, _MOST_MU))
+        if self.sigma is not None and self.stretch > self.sigma * _MOST_MU:
+            least = canonical(UP.divide(self.stretch, _MOST_MU))
             raise InvalidParameter("sigma", f"a number >= {least} (1e-5 of the sensitivity)", self.sigma)
-
-    @functools.cached_property
-    def _sensitivity(self) -> Decimal:
-        if self.lower is not None and self.upper is not None:
-            return UP.subtract(self.upper, self.lower)
-        return self.sensitivity or Decimal(1)
 
     @functools.cached_property
     def _sigma(self) -> float:
@@ -195,7 +198,7 @@ class Gaussian(NumericMechanism):
         assert self.delta is not None
         # Each is rounded toward more noise. Near δ = 1 the nearest double is not accurate enough.
         epsilon, delta = float_below(self.epsilon), float_below(self.delta)
-        return gaussian_sigma(epsilon, delta, float_above(self._sensitivity), method=method)
+        return gaussian_sigma(epsilon, delta, float_above(self.stretch), method=method)
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -203,7 +206,7 @@ class Gaussian(NumericMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        mu = UP.divide(self._sensitivity, Decimal(self._sigma))
+        mu = UP.divide(self.stretch, Decimal(self._sigma))
         return GaussianGuarantee(mu, self.epsilon, self.delta)
 
     @property
@@ -215,21 +218,13 @@ class Gaussian(NumericMechanism):
             f"the same (ε, δ) with σ = {printed_up(self._sigma_by('exact'))} instead of {printed_up(self._sigma)}.",
         )
 
-    def density(self, report: float, value: float) -> float:
-        return math.exp(self.log_density(report, value))
-
     def log_density(self, report: float, value: float) -> float:
         deviation = (report - value) / self._sigma
         return -deviation * deviation / 2 - math.log(self._sigma * math.sqrt(2 * math.pi))
 
-    def critical_inputs(self) -> Sequence[float]:
-        return super().critical_inputs() if self.lower is not None else (0.0, float(self._sensitivity))
-
-    def report_breakpoints(self, value: float) -> Sequence[float]:
-        return (value,)
-
-    def error_at(self, value: float) -> tuple[float, float]:
-        return 0.0, self._sigma**2
+    @property
+    def variance(self) -> float:
+        return self._sigma**2
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
         result = super().utility(users)
@@ -284,9 +279,6 @@ class Laplace(AdditiveMechanism):
     @property
     def variance(self) -> float:
         return 2 * self._scale**2
-
-    def density(self, report: float, value: float) -> float:
-        return math.exp(self.log_density(report, value))
 
     def log_density(self, report: float, value: float) -> float:
         return -abs(report - value) / self._scale - math.log(2 * self._scale)

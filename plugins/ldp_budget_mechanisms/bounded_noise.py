@@ -94,20 +94,9 @@ class BoundedLaplace(BoundedMechanism):
     def parameters(self) -> dict[str, float]:
         return {"scale": self._scale}
 
-    @property
+    @functools.cached_property
     def guarantee(self) -> Guarantee:
-        return self._pair
-
-    @functools.cached_property
-    def _pair(self) -> Guarantee:
         return LaplaceWeights.of(self._loss, self.cells).guarantee()
-
-    @functools.cached_property
-    def _ends(self) -> tuple[float, float]:
-        return self.interval.ends
-
-    def density(self, report: float, value: float) -> float:
-        return math.exp(self.log_density(report, value))
 
     def log_density(self, report: float, value: float) -> float:
         lower, upper = self._ends
@@ -200,12 +189,8 @@ class BoundedStaircase(BoundedMechanism):
     def parameters(self) -> dict[str, float]:
         return {"gamma": float(self._gamma), "epsilon_hat": self._epsilon_hat}
 
-    @property
-    def guarantee(self) -> Guarantee:
-        return self._pair
-
     @functools.cached_property
-    def _pair(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         return window_pair(self.epsilon, self._gamma, self._epsilon_hat, self.cells)
 
     @property
@@ -229,13 +214,6 @@ class BoundedStaircase(BoundedMechanism):
     def _window(self) -> tuple[float, float]:
         """γ, and upper - lower."""
         return float(self._gamma), self.width
-
-    @functools.cached_property
-    def _ends(self) -> tuple[float, float]:
-        return self.interval.ends
-
-    def density(self, report: float, value: float) -> float:
-        return math.exp(self.log_density(report, value))
 
     def log_density(self, report: float, value: float) -> float:
         lower, upper = self._ends

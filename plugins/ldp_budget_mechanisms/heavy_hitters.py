@@ -268,24 +268,10 @@ class HeavyHitters(Mechanism):
 
     def _read(self, reports: Any) -> tuple[Cells, Cells, Cells]:
         """Return the level, the function and the cell of each report. Raises `NotSupported` for anything else."""
-        import numpy as np
+        from ._sketch_reports import read_record
 
-        from ldp_budget.sdk.interpreter import as_reports
-
-        rows = as_reports(reports)
-        if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != 5:
-            raise NotSupported(
-                f"reports of {self.name} must be uint8 of shape (n, 5): got {rows.dtype} of shape {rows.shape}"
-            )
-        wide = rows.astype(np.int64)
-        levels, functions, cells = wide[:, 0], wide[:, 1] + (wide[:, 2] << 8) + (wide[:, 3] << 16), wide[:, 4]
-        for what, found, count in (
-            ("levels", levels, self._levels),
-            ("functions", functions, self._count),
-            ("cells", cells, self._cells),
-        ):
-            if found.size and found.max() >= count:
-                raise NotSupported(f"{what} in reports must be from 0 to {count - 1}: got {found.max()}")
+        parts = [("level", 1, self._levels), ("hash function", 3, self._count), ("cell", 1, self._cells)]
+        (levels, functions, cells), _ = read_record(reports, self.name, parts)
         return levels, functions, cells
 
     def check_reports(self, reports: Any) -> None:

@@ -253,14 +253,12 @@ class Loloha(Sketch):
 
     def _read(self, reports: Any) -> tuple[Cells, Cells]:
         """Return the function and the cell of each report. Raises `NotSupported` for anything but reports."""
-        import numpy as np
+        from ._sketch_reports import function_part, read_record
 
-        from ._sketch_reports import read_rows
-
-        functions, rest = read_rows(reports, self._family, 1, self.name)
-        if rest.size and rest.max() >= self.width:
-            raise NotSupported(f"the cells in reports must be from 0 to {self.width - 1}: got {rest.max()}")
-        return functions, rest[:, 0].astype(np.int64)
+        (functions, cells), _ = read_record(
+            reports, self.name, [function_part(self._family), ("cell", 1, self.width)]
+        )
+        return functions, cells
 
     def check_reports(self, reports: Any) -> None:
         self._read(reports)

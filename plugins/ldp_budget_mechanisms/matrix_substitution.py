@@ -13,12 +13,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.guarantees.fixed_point import UP, ln_up
 from ldp_budget.sdk.channels import Comparison
-from ldp_budget.sdk.domain import check_users
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 from ldp_budget.sdk.parameters import matrix
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
     from ldp_budget.sdk.channel_estimator import ChannelEstimator
     from ldp_budget.sdk.client_program import Program
-    from ldp_budget.sdk.estimates import CountEstimate
-    from ldp_budget.sdk.share_laws import Cumulants
 
 _SLACK = Fraction(1, 10**9)
 _MOST_WEIGHT = 2**63
@@ -102,20 +99,20 @@ class MatrixSubstitution(FrequencyMechanism):
         return _ROUNDED_WEIGHT, [_rounded(column) for column in columns]
 
     @functools.cached_property
-    def _channel(self) -> list[list[Fraction]]:
+    def _drawn(self) -> list[list[Fraction]]:
         """For each answer, the probability of each report."""
         total, weights = self._weights
         return [[Fraction(weight, total) for weight in column] for column in weights]
 
     @functools.cached_property
-    def _estimator(self) -> ChannelEstimator:
+    def _channel(self) -> ChannelEstimator:
         from ldp_budget.sdk.channel_estimator import ChannelEstimator
 
-        return ChannelEstimator(self._channel)
+        return ChannelEstimator(self._drawn)
 
     @functools.cached_property
     def _condition_number(self) -> float:
-        return self._estimator.condition_number
+        return self._channel.condition_number
 
     @property
     def answers(self) -> int:
@@ -123,11 +120,11 @@ class MatrixSubstitution(FrequencyMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        reports = list(zip(*self._channel, strict=True))
+        reports = list(zip(*self._drawn, strict=True))
         if any(min(entries) == 0 for entries in reports):
             return Unbounded()
         if self.answers <= _PAIR_ANSWERS and len(reports) <= _PAIR_REPORTS:
-            return dominating_pair(self._channel)
+            return dominating_pair(self._drawn)
         worst = max(Fraction(max(entries), min(entries)) for entries in reports)
         return Pure(ln_up(UP.divide(Decimal(worst.numerator), Decimal(worst.denominator))))
 
@@ -143,23 +140,8 @@ class MatrixSubstitution(FrequencyMechanism):
         return notes
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        if users is not None:
-            check_users(users)
-        worst = self._estimator.worst_at_zero()
-        result = {
-            "variance_per_user": worst,
-            "total_variance_per_user": self.total_variance(),
-            "condition_number": self._condition_number,
-        }
-        return result if users is None else {**result, "std_error": math.sqrt(worst / users)}
-
-    def share_errors(self, users: int) -> tuple[float, float]:
-        worst = float(self._estimator.spread.max())
-        return math.sqrt(worst / users), math.sqrt(self.total_variance() / self.answers / users)
-
-    def total_variance(self) -> float:
-        """The variance per user of all the counts together, for the answers with the largest one."""
-        return float(self._estimator.spread.sum(axis=0).max())
+        result = {**super().utility(), "condition_number": self._condition_number}
+        return {**result, **super().utility(users)}
 
     # -- client and server ------------------------------------------------------------------------------
 
@@ -181,12 +163,12 @@ class MatrixSubstitution(FrequencyMechanism):
         """Return every answer if the pair of every two is guaranteed; else the two furthest apart, and a few."""
         if self.answers <= _PAIR_ANSWERS:
             return range(self.answers)
-        worst = max(zip(*self._channel, strict=True), key=_odds)
+        worst = max(zip(*self._drawn, strict=True), key=_odds)
         furthest = (worst.index(max(worst)), worst.index(min(worst)))
         return sorted({*furthest, 0, self.answers // 2, self.answers - 1})
 
     def compare(self, first: int, second: int) -> Comparison:
-        return Comparison.rows(self._channel[first], self._channel[second])
+        return Comparison.rows(self._drawn[first], self._drawn[second])
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return reports
@@ -195,41 +177,14 @@ class MatrixSubstitution(FrequencyMechanism):
         """Return the number of reports, and the count of each report, shape (rows of the matrix,)."""
         import numpy as np
 
-        from ldp_budget.sdk.interpreter import as_reports
+        from ._sketch_reports import read_numbers
 
-        rows, kinds = as_reports(reports), len(self.matrix)
-        if rows.dtype.kind not in "iu" or rows.ndim != 1:
-            raise NotSupported(f"reports must be integers of shape (n,): got {rows.dtype} {rows.shape}")
-        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < kinds:
-            raise NotSupported(f"reports must be from 0 to {kinds - 1}: got {rows.min()} to {rows.max()}")
-        return len(rows), np.bincount(rows.astype(np.intp), minlength=kinds)
-
-    @property
-    def contribution_law(self) -> Cumulants:
-        return self._estimator.cumulants()
-
-    @property
-    def least_noise(self) -> NDArray[Any]:
-        found: NDArray[Any] = self._estimator.spread.min(axis=1)
-        return found
-
-    @property
-    def contribution_noise(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        most: NDArray[Any] = self._estimator.spread.max(axis=1)
-        return most, 0 * most
-
-    def _contribution(self, report: Any) -> NDArray[Any]:
-        found: NDArray[Any] = self._estimator.inverse @ self.support(report)[1]
-        return found
+        rows = read_numbers(reports, self.name, len(self.matrix))
+        return len(rows), np.bincount(rows.astype(np.intp), minlength=len(self.matrix))
 
     @property
     def report_bits(self) -> int:
         return (len(self.matrix) - 1).bit_length()
-
-    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
-        from ldp_budget.sdk.consistency import maybe_consistent
-
-        return maybe_consistent(self._estimator.estimate(self.total(reports)), consistent)
 
 
 def _odds(chances: Sequence[Fraction]) -> tuple[bool, Fraction]:

@@ -126,9 +126,6 @@ class Staircase(AdditiveMechanism):
         mean_absolute = noise_moments(float(self.epsilon), self._steps.gamma)[0]
         return {**super().utility(users), "mean_absolute_error": float(self.stretch) * mean_absolute}
 
-    def density(self, report: float, value: float) -> float:
-        return math.exp(self.log_density(report, value))
-
     def log_density(self, report: float, value: float) -> float:
         epsilon, width, highest = self._shape
         interval, place = divmod(abs(report - value) / width, 1)

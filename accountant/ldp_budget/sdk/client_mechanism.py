@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .channel_estimator import ChannelEstimator
     from .channels import Comparison
     from .client_program import Program
-    from .estimates import CountAggregate, CountEstimate, SupportLaw
+    from .estimates import CountEstimate, SupportLaw
     from .law import Law
     from .report_relations import Relation
     from .share_laws import Cumulants
@@ -465,11 +465,6 @@ class ClientMechanism(Base):  # type: ignore[misc]
         count, found = self._relation.counts(reports)
         return count, found[self._sign] if self._supports else found
 
-    def aggregate(self, reports: Any) -> CountAggregate:
-        from .estimates import CountAggregate
-
-        return CountAggregate(self.fingerprint, *self.support(reports))
-
     def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
         from dataclasses import replace
 
@@ -499,8 +494,8 @@ class ClientMechanism(Base):  # type: ignore[misc]
             worths = (
                 worths[0] + (worths[1] - worths[0]) * np.arange(self.draws_per_report + 1) / self.draws_per_report
             )
-        columns = [worths[self._relation.of(rows, answer)] for answer in range(self.answers)]
-        return np.stack(columns, axis=1) if len(rows) else np.zeros((0, self.answers))
+        each: Floats = worths[self._relation.of_each(rows)]
+        return each
 
     # -- the law of a contribution ---------------------------------------------------------------------------------------
 
@@ -553,49 +548,10 @@ class ClientMechanism(Base):  # type: ignore[misc]
 
         from .share_laws import Cumulants
 
-        if self._channel is not None:
-            return self._channel.cumulants()
-        if self._supports:
+        if self._supports or self._channel is not None:
             return super().contribution_law  # type: ignore[no-any-return]
         parts = (*self._moments(0), *self._moments(1))
         return Cumulants(*(np.full(self.answers, float(part)) for part in parts))
-
-    @property
-    def least_noise(self) -> Floats:
-        if self._channel is None:
-            return super().least_noise  # type: ignore[no-any-return]
-        found: Floats = self._channel.spread.min(axis=1)
-        return found
-
-    @property
-    def contribution_noise(self) -> tuple[Floats, Floats]:
-        if self._channel is None:
-            return super().contribution_noise  # type: ignore[no-any-return]
-        most: Floats = self._channel.spread.max(axis=1)
-        return most, 0 * most
-
-    def utility(self, users: int | None = None) -> dict[str, Any]:
-        if self._channel is None:
-            return super().utility(users)  # type: ignore[no-any-return]
-        from .domain import check_users
-
-        worst = self._channel.worst_at_zero()
-        found = {"variance_per_user": worst, "total_variance_per_user": self.total_variance()}
-        if users is None:
-            return found
-        check_users(users)
-        return {**found, "std_error": (worst / users) ** 0.5}
-
-    def share_errors(self, users: int) -> tuple[float, float]:
-        if self._channel is None:
-            return super().share_errors(users)  # type: ignore[no-any-return]
-        worst = float(self._channel.spread.max())
-        return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
-
-    def total_variance(self) -> float:
-        if self._channel is None:
-            return super().total_variance()  # type: ignore[no-any-return]
-        return float(self._channel.spread.sum(axis=0).max())
 
 
 def _key(key: Any) -> Any:

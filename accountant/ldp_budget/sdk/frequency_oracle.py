@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .channel_estimator import ChannelEstimator
     from .channels import Comparison
     from .client_program import Program
     from .estimates import Aggregate, CountEstimate, SupportLaw
@@ -144,6 +145,11 @@ class FrequencyMechanism(Mechanism):
         """The number of independent draws in a report; `support` counts each of them."""
         return 1
 
+    @property
+    def _channel(self) -> ChannelEstimator | None:
+        """The estimator by least squares of a mechanism with few reports; None where supports of answers are counted."""
+        return None
+
     @functools.cached_property
     def _relation(self) -> Relation | None:
         """The relation of a report to each answer, from the client program; None where `support` is defined without it."""
@@ -203,7 +209,8 @@ class FrequencyMechanism(Mechanism):
         """
         from .consistency import maybe_consistent
 
-        return maybe_consistent(self._law.estimate(self.total(reports)), consistent)
+        estimator = self._law if self._channel is None else self._channel
+        return maybe_consistent(estimator.estimate(self.total(reports)), consistent)
 
     def contributions(self, reports: Any) -> NDArray[np.float64]:
         """Return (support - q)/(p - q) of each report and answer, shape (n, d); see `Mechanism.contributions`.
@@ -238,6 +245,8 @@ class FrequencyMechanism(Mechanism):
 
         from .share_laws import Cumulants
 
+        if self._channel is not None:
+            return self._channel.cumulants()
         return Cumulants(*(np.broadcast_to(part, (self.answers,)) for part in self._law.cumulants()))
 
     @property
@@ -246,7 +255,8 @@ class FrequencyMechanism(Mechanism):
         import numpy as np
 
         law = self.contribution_law
-        least: NDArray[np.float64] = np.minimum(law.other, law.held)
+        least: NDArray[np.float64]
+        least = np.minimum(law.other, law.held) if self._channel is None else self._channel.spread.min(axis=1)
         return least
 
     @property
@@ -254,12 +264,16 @@ class FrequencyMechanism(Mechanism):
         """(at_zero, slope), each (d,): randomization gives a contribution the variance at_zero + slope·1{answer}, or less."""
         import numpy as np
 
+        if self._channel is not None:
+            most = self._channel.spread.max(axis=1)
+            return most, 0 * most
         law, ones = self._law, np.ones(self.answers)
         return law.at_zero * ones, (law.at_one - law.at_zero) * ones
 
     def _contribution(self, report: Any) -> NDArray[np.float64]:
         """Return the contribution of one report, an array (d,)."""
-        return self._law.counts(self.support(report)[1], 1)
+        support = self.support(report)[1]
+        return self._law.counts(support, 1) if self._channel is None else self._channel.inverse @ support
 
     @property
     def report_bits(self) -> int | None:
@@ -271,13 +285,13 @@ class FrequencyMechanism(Mechanism):
         return _size_in_bits(program, self.domain.size)
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        law = self._law
-        worst = float(law.at_zero.max())
-        result = {
-            "variance_per_user": worst,
-            "variance_per_unit_frequency": float(law.slope[law.at_zero.argmax()]),
-            "total_variance_per_user": self.total_variance(),
-        }
+        if self._channel is None:
+            law = self._law
+            worst = float(law.at_zero.max())
+            slope = {"variance_per_unit_frequency": float(law.slope[law.at_zero.argmax()])}
+        else:
+            worst, slope = self._channel.worst_at_zero(), {}
+        result = {"variance_per_user": worst, **slope, "total_variance_per_user": self.total_variance()}
         if users is not None:
             check_users(users)
             result["std_error"] = (worst / users) ** 0.5
@@ -293,12 +307,16 @@ class FrequencyMechanism(Mechanism):
             InvalidParameter: `users` is not a whole number >= 1.
         """
         check_users(users)
-        law = self._law
-        worst = max(float(law.at_zero.max()), float(law.at_one.max()))
+        if self._channel is None:
+            worst = max(float(self._law.at_zero.max()), float(self._law.at_one.max()))
+        else:
+            worst = float(self._channel.spread.max())
         return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
 
     def total_variance(self) -> float:
         """Return the variance per user of all counts together, for the answers of the users that make it largest."""
+        if self._channel is not None:
+            return float(self._channel.spread.sum(axis=0).max())
         return self._law.total_variance(self.answers)
 
     # -- the law of a report -----------------------------------------------------------------------------

@@ -202,19 +202,22 @@ class CodeParity(Relation):
         return parity
 
     def _counts(self, rows: NDArray[Any]) -> Ints:
-        sums = _hadamard(self._numbers(rows, self.words))[self.codes]
+        sums = hadamard(self._numbers(rows, self.words))[self.codes]
         even = (len(rows) + sums) // 2
         return np.stack([even, len(rows) - even])
 
 
-def _hadamard(numbers: NDArray[Any]) -> Ints:
-    """Return Σ_w (-1)^|w & c| n_w for every c, by the fast Walsh-Hadamard transform."""
-    found, half = numbers.astype(np.int64), 1
-    while half < len(found):
+def hadamard(rows: NDArray[Any]) -> Ints:
+    """Return Σ_w (-1)^|w & c| n_w for every c and each row n, by the fast Walsh-Hadamard transform.
+
+    The rows have shape (m,) or (r, m), with m a power of two. The matrix is that of Jeong, Hong and Seo 2020, equation (2).
+    """
+    found, half = rows.astype(np.int64), 1
+    while half < rows.shape[-1]:
         pairs = found.reshape(-1, 2, half)
-        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
         half *= 2
-    return found
+    return found.reshape(rows.shape)
 
 
 def draws_distinct(program: Program) -> bool:

@@ -138,6 +138,10 @@ BITS: list[tuple[str, dict[str, Any], int]] = [
     ("cms", {"epsilon": 1, "hashes": 1024, "width": 1024, "domain_size": 7}, 1034),
     ("hcms", {"epsilon": 1, "hashes": 1024, "width": 1024, "domain_size": 7}, 21),
     ("matrix-substitution", {"matrix": [[0.6, 0.2], [0.2, 0.2], [0.2, 0.6]]}, 2),
+    ("matrix-substitution", {"matrix": [[0.7, 0.1], [0.1, 0.1], [0.1, 0.1], [0.1, 0.7]]}, 2),
+    ("pgr", {"epsilon": 1, "domain_size": 100}, 11),
+    ("loloha", {"epsilon_lifetime": 2, "epsilon_first": 1, "domain_size": 7, "hashes": 5}, 5),
+    ("d-bit-flip", {"epsilon": 1, "buckets": 10, "bits": 3, "memoize": True}, 10),
 ]
 
 
