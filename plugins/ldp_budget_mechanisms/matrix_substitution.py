@@ -99,20 +99,20 @@ class MatrixSubstitution(FrequencyMechanism):
         return _ROUNDED_WEIGHT, [_rounded(column) for column in columns]
 
     @functools.cached_property
-    def _drawn(self) -> list[list[Fraction]]:
+    def _channel(self) -> list[list[Fraction]]:
         """For each answer, the probability of each report."""
         total, weights = self._weights
         return [[Fraction(weight, total) for weight in column] for column in weights]
 
     @functools.cached_property
-    def _channel(self) -> ChannelEstimator:
+    def _estimator(self) -> ChannelEstimator:
         from ldp_budget.sdk.channel_estimator import ChannelEstimator
 
-        return ChannelEstimator(self._drawn)
+        return ChannelEstimator(self._channel)
 
     @functools.cached_property
     def _condition_number(self) -> float:
-        return self._channel.condition_number
+        return self._estimator.condition_number
 
     @property
     def answers(self) -> int:
@@ -120,11 +120,11 @@ class MatrixSubstitution(FrequencyMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        reports = list(zip(*self._drawn, strict=True))
+        reports = list(zip(*self._channel, strict=True))
         if any(min(entries) == 0 for entries in reports):
             return Unbounded()
         if self.answers <= _PAIR_ANSWERS and len(reports) <= _PAIR_REPORTS:
-            return dominating_pair(self._drawn)
+            return dominating_pair(self._channel)
         worst = max(Fraction(max(entries), min(entries)) for entries in reports)
         return Pure(ln_up(UP.divide(Decimal(worst.numerator), Decimal(worst.denominator))))
 
@@ -163,12 +163,12 @@ class MatrixSubstitution(FrequencyMechanism):
         """Return every answer if the pair of every two is guaranteed; else the two furthest apart, and a few."""
         if self.answers <= _PAIR_ANSWERS:
             return range(self.answers)
-        worst = max(zip(*self._drawn, strict=True), key=_odds)
+        worst = max(zip(*self._channel, strict=True), key=_odds)
         furthest = (worst.index(max(worst)), worst.index(min(worst)))
         return sorted({*furthest, 0, self.answers // 2, self.answers - 1})
 
     def compare(self, first: int, second: int) -> Comparison:
-        return Comparison.rows(self._drawn[first], self._drawn[second])
+        return Comparison.rows(self._channel[first], self._channel[second])
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return reports

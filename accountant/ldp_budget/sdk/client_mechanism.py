@@ -396,7 +396,7 @@ class ClientMechanism(Base):  # type: ignore[misc]
         return int(shape[0]) if relation is not None and relation.repeats and shape else 1
 
     @functools.cached_property
-    def _channel(self) -> ChannelEstimator | None:
+    def _estimator(self) -> ChannelEstimator | None:
         """The estimator by least squares, if reports are not counted by their relation to each answer."""
         if self._relation is not None:
             return None
@@ -459,7 +459,7 @@ class ClientMechanism(Base):  # type: ignore[misc]
         import numpy as np
 
         if self._relation is None:
-            assert self._channel is not None
+            assert self._estimator is not None
             places = self._places(reports)
             return len(places), np.bincount(places, minlength=len(self._rows))
         count, found = self._relation.counts(reports)
@@ -474,8 +474,8 @@ class ClientMechanism(Base):  # type: ignore[misc]
         total = self.total(reports)
         if self._supports:
             found = self._law.estimate(total)
-        elif self._channel is not None:
-            found = self._channel.estimate(total)
+        elif self._estimator is not None:
+            found = self._estimator.estimate(total)
         else:
             counts = self._law.with_errors(self._worths @ total.support, total.reports)
             found = replace(counts, law=ShareCountLaw(self.contribution_law))
@@ -484,8 +484,8 @@ class ClientMechanism(Base):  # type: ignore[misc]
     def contributions(self, reports: Any) -> Floats:
         import numpy as np
 
-        if self._channel is not None:
-            found: Floats = self._channel.inverse.T[self._places(reports)]
+        if self._estimator is not None:
+            found: Floats = self._estimator.inverse.T[self._places(reports)]
             return found
         assert self._relation is not None
         rows = self._relation.check(reports)
@@ -548,7 +548,7 @@ class ClientMechanism(Base):  # type: ignore[misc]
 
         from .share_laws import Cumulants
 
-        if self._supports or self._channel is not None:
+        if self._supports or self._estimator is not None:
             return super().contribution_law  # type: ignore[no-any-return]
         parts = (*self._moments(0), *self._moments(1))
         return Cumulants(*(np.full(self.answers, float(part)) for part in parts))

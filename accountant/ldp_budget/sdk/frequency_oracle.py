@@ -146,7 +146,7 @@ class FrequencyMechanism(Mechanism):
         return 1
 
     @property
-    def _channel(self) -> ChannelEstimator | None:
+    def _estimator(self) -> ChannelEstimator | None:
         """The estimator by least squares of a mechanism with few reports; None where supports of answers are counted."""
         return None
 
@@ -209,7 +209,7 @@ class FrequencyMechanism(Mechanism):
         """
         from .consistency import maybe_consistent
 
-        estimator = self._law if self._channel is None else self._channel
+        estimator = self._law if self._estimator is None else self._estimator
         return maybe_consistent(estimator.estimate(self.total(reports)), consistent)
 
     def contributions(self, reports: Any) -> NDArray[np.float64]:
@@ -245,8 +245,8 @@ class FrequencyMechanism(Mechanism):
 
         from .share_laws import Cumulants
 
-        if self._channel is not None:
-            return self._channel.cumulants()
+        if self._estimator is not None:
+            return self._estimator.cumulants()
         return Cumulants(*(np.broadcast_to(part, (self.answers,)) for part in self._law.cumulants()))
 
     @property
@@ -256,7 +256,7 @@ class FrequencyMechanism(Mechanism):
 
         law = self.contribution_law
         least: NDArray[np.float64]
-        least = np.minimum(law.other, law.held) if self._channel is None else self._channel.spread.min(axis=1)
+        least = np.minimum(law.other, law.held) if self._estimator is None else self._estimator.spread.min(axis=1)
         return least
 
     @property
@@ -264,8 +264,8 @@ class FrequencyMechanism(Mechanism):
         """(at_zero, slope), each (d,): randomization gives a contribution the variance at_zero + slope·1{answer}, or less."""
         import numpy as np
 
-        if self._channel is not None:
-            most = self._channel.spread.max(axis=1)
+        if self._estimator is not None:
+            most = self._estimator.spread.max(axis=1)
             return most, 0 * most
         law, ones = self._law, np.ones(self.answers)
         return law.at_zero * ones, (law.at_one - law.at_zero) * ones
@@ -273,7 +273,7 @@ class FrequencyMechanism(Mechanism):
     def _contribution(self, report: Any) -> NDArray[np.float64]:
         """Return the contribution of one report, an array (d,)."""
         support = self.support(report)[1]
-        return self._law.counts(support, 1) if self._channel is None else self._channel.inverse @ support
+        return self._law.counts(support, 1) if self._estimator is None else self._estimator.inverse @ support
 
     @property
     def report_bits(self) -> int | None:
@@ -285,12 +285,12 @@ class FrequencyMechanism(Mechanism):
         return _size_in_bits(program, self.domain.size)
 
     def utility(self, users: int | None = None) -> dict[str, Any]:
-        if self._channel is None:
+        if self._estimator is None:
             law = self._law
             worst = float(law.at_zero.max())
             slope = {"variance_per_unit_frequency": float(law.slope[law.at_zero.argmax()])}
         else:
-            worst, slope = self._channel.worst_at_zero(), {}
+            worst, slope = self._estimator.worst_at_zero(), {}
         result = {"variance_per_user": worst, **slope, "total_variance_per_user": self.total_variance()}
         if users is not None:
             check_users(users)
@@ -307,16 +307,17 @@ class FrequencyMechanism(Mechanism):
             InvalidParameter: `users` is not a whole number >= 1.
         """
         check_users(users)
-        if self._channel is None:
-            worst = max(float(self._law.at_zero.max()), float(self._law.at_one.max()))
+        if self._estimator is None:
+            law = self._law
+            worst = max(float(law.at_zero.max()), float(law.at_one.max()))
         else:
-            worst = float(self._channel.spread.max())
+            worst = float(self._estimator.spread.max())
         return (worst / users) ** 0.5, (self.total_variance() / self.answers / users) ** 0.5
 
     def total_variance(self) -> float:
         """Return the variance per user of all counts together, for the answers of the users that make it largest."""
-        if self._channel is not None:
-            return float(self._channel.spread.sum(axis=0).max())
+        if self._estimator is not None:
+            return float(self._estimator.spread.sum(axis=0).max())
         return self._law.total_variance(self.answers)
 
     # -- the law of a report -----------------------------------------------------------------------------

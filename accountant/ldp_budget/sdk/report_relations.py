@@ -119,6 +119,11 @@ class Relation:
         return False
 
 
+def _table(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return reports of one or several numbers as a table with a row for each report."""
+    return rows.reshape(len(rows), math.prod(rows.shape[1:]))
+
+
 class PlaceBit(Relation):
     """Rows of one bit for each answer."""
 
@@ -150,7 +155,7 @@ class Membership(Relation):
         return times
 
     def of_each(self, rows: NDArray[Any]) -> Ints:
-        drawn = rows.reshape(len(rows), math.prod(rows.shape[1:])).astype(np.intp)
+        drawn = _table(rows).astype(np.intp)
         times = np.zeros((len(rows), self.answers), np.int64)
         np.add.at(times, (np.arange(len(rows))[:, np.newaxis], drawn), 1)
         return times
@@ -168,12 +173,12 @@ class MarkedPlace(Relation):
     noun: ClassVar[str] = "buckets"
 
     def of(self, rows: NDArray[Any], answer: int) -> Ints:
-        shown = rows.reshape(len(rows), -1)
+        shown = _table(rows)
         one, zero = ((shown == 2 * answer + bit).any(axis=1) for bit in (1, 0))
         return np.where(one, 1, np.where(zero, 0, 2)).astype(np.int64)
 
     def of_each(self, rows: NDArray[Any]) -> Ints:
-        shown = rows.reshape(len(rows), math.prod(rows.shape[1:])).astype(np.intp)
+        shown = _table(rows).astype(np.intp)
         places = np.full((len(rows), self.answers), 2)
         places[np.arange(len(rows))[:, np.newaxis], shown >> 1] = shown & 1
         return places

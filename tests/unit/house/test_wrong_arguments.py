@@ -266,6 +266,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Mechanism.estimate": (GRR.estimate, {"reports": GRR.randomize([0])}),
         "Mechanism.total": (OUE.total, {"reports": REPORTS}),
         "FrequencyMechanism.for_answers": (mechanism("oue").for_answers, {"epsilon": 1, "domain_size": 3}),
+        "FrequencyMechanism.check_reports": (OUE.check_reports, {"reports": REPORTS}),
         "FrequencyMechanism.support": (OUE.support, {"reports": REPORTS}),
         "Mechanism.contributions": (GRR.contributions, {"reports": GRR.randomize([0])}),
         "FrequencyMechanism.contributions": (OUE.contributions, {"reports": REPORTS}),

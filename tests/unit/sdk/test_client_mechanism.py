@@ -78,7 +78,7 @@ def test_estimator_has_the_exact_mean_and_variance(name: str) -> None:
         cumulants, held = mechanism.contribution_law, mechanism.held([value])[0]
         stated = np.where(held, cumulants.held, cumulants.other)
         assert (variance <= stated + 1e-9).all()
-        if mechanism._channel is None:
+        if mechanism._estimator is None:
             np.testing.assert_allclose(variance, stated, rtol=1e-9)
             third = likely @ (worths - held) ** 3
             np.testing.assert_allclose(third, np.where(held, cumulants.held_third, cumulants.other_third), atol=1e-8)
