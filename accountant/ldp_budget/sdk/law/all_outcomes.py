@@ -22,7 +22,9 @@ import numpy as np
 from ...errors import NotSupported
 from ...sampling import ONE
 from ..channels import Comparison, Factor
+from ..client_program import OPERATORS
 from ..interpreter import as_reports, evaluate, known_of, laid_out
+from ..operator_forms import FORMS, MOST
 from .law import Law as _ReportLaw
 from .law import Pairs, Unknown, Worst, loss_of
 
@@ -229,7 +231,8 @@ class _Outcomes:
 
     def belows_from(self, b: int, n: int) -> _Fork:
         self._expect(max(2, b), n - 1)
-        return self._uniform(b + n - 1, map(list, product(*(range(max(1, b + place)) for place in range(n)))))
+        each = [range(max(1, b + place)) for place in range(n)]
+        return self._uniform(prod(map(len, each)), map(list, product(*each)))
 
     def subset(self, m: int, n: int) -> _Fork:
         self._expect(2, min(n, m - n))
@@ -277,8 +280,42 @@ class _Outcomes:
 _MOST_ANSWERS = 256
 _MOST_RUNS = 1 << 17
 """The most runs of all answers together."""
+_MOST_ENTRIES = 1 << 24
+"""The most entries of vectors of all runs together."""
 _MOST_CELLS = 1 << 21
 """The most reports, counted for each pair of answers, of all compared pairs."""
+
+
+def _entries(program: Program) -> int:
+    """Return how many entries the vectors of a run have at most, without those that are drawn and so are few."""
+    lengths = dict[str, int]()
+    for name, table in program.table_values.items():
+        lengths[name] = len(table)
+
+    def of(x: Any) -> tuple[int, int]:
+        """Return the length of an expression, and the entries of all of its vectors."""
+        if not isinstance(x, list):
+            return lengths.get(x, 0) if isinstance(x, str) else 0, 0
+        op, *given = x
+        each = [of(part) for part in given[OPERATORS[op].labelled :]]
+        size = max((length for length, _ in each), default=0)
+        if op in ("at", "rank", "first", "join"):
+            return 0, sum(entries for _, entries in each) + (0 if op == "at" else size)
+        takes = FORMS[op].takes
+        sizes = [given[place] for place, wanted in enumerate(takes) if wanted in ("size", "filter")]
+        size = max([size, len(given) if op == "list" else 0, *map(_largest, sizes)])
+        return size, size + sum(entries for _, entries in each)
+
+    total = 0
+    for name, x in program.steps:
+        lengths[name], entries = of(x)
+        total += entries
+    return total
+
+
+def _largest(size: Any) -> int:
+    """Return a length that is written out; the longest one for any other."""
+    return int(size) if isinstance(size, int) or str(size).isdecimal() else MOST
 
 
 def answers_of(program: Program) -> int:
@@ -303,7 +340,8 @@ class AllOutcomes(_ReportLaw):
     every_pair = True
 
     def __init__(self, program: Program, runs: int = _MOST_RUNS) -> None:
-        answers = answers_of(program)
+        self.program, answers = program, answers_of(program)
+        runs = min(runs, _MOST_ENTRIES // max(1, _entries(program)))
         if answers > _MOST_ANSWERS:
             raise Unknown(f"{answers} answers are too many to list, the most are {_MOST_ANSWERS}")
         self.laws = list[dict[bytes, Fraction]]()

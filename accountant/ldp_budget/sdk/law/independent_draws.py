@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_NUMBERED = 16
 """The most draws whose outcomes are numbered; those of more do not fit 64 bits."""
+_MOST_DRAWS = 1 << 20
 _VECTORS = ("bits", "belows")
 
 
@@ -56,8 +57,8 @@ class IndependentDraws(Law):
         if len(program.report["parts"]) != 1 or program.report["parts"][0][0] != "uint":
             raise Unknown("the report is no vector of numbers")
         (kind, sent, size, count), vectors = program.report["parts"][0], set[str]()
-        if count < 2:
-            raise Unknown("the report is a single draw")
+        if not 2 <= count <= _MOST_DRAWS:
+            raise Unknown(f"the report is not of 2 to {_MOST_DRAWS:,} draws: {count:,}")
         if not cannot_fail(program):
             raise Unknown("some answer may come to no report")
         steps = list[tuple[str, Any]]()

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import product
-from math import comb
+from math import comb, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import NotSupported
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _PUBLIC, _SHOWN = "public", "shown"
 _MOST_LEAVES = 8
+_MOST_OUTCOMES = 100_000
+"""The most outcomes of all pairs together."""
 
 
 class Own(NamedTuple):
@@ -148,6 +150,10 @@ class IndependentPlaces(Law):
         if not self.tight and self.own.keys() != self.other.keys():
             raise Unknown("of two answers whose places differ, if there are any, a report may rule one out")
 
+        keys = len({*self.own, *self.other})
+        if sum(_count(keys, own) * _count(keys, other) for own, other in self.apart) > _MOST_OUTCOMES:
+            raise Unknown("the places that differ have too many outcomes")
+
     def _shows_places(self) -> bool:
         """Return True unless the row is of options that are not sent, or that not every set of options has."""
         if self.ticks is None:
@@ -251,7 +257,8 @@ class IndependentPlaces(Law):
         rest = [v for v in values if not isinstance(v, Tree | Shown)]
         if len(rows) == 1 and all(v == _PUBLIC or isinstance(v, Places | int) for v in rest):
             self._mixed = True
-            self._sent_places = op == "add" and any(isinstance(v, Places) and v.doubled for v in rest)
+            doubled = any(isinstance(v, Places) and v.doubled for v in rest)
+            self._sent_places = op == "add" and doubled and isinstance(rows[0], Tree)
             return rows[0] if isinstance(rows[0], Shown) else Shown(rows[0])
         raise Unknown(f"{op} of {_kinds(values)}")
 
@@ -426,8 +433,15 @@ def _run(node: Any, own: int, bits: dict[Any, int]) -> int:
     return int(evaluate([node[0], *(_run(each, own, bits) for each in node[1:])], {}, None))
 
 
+def _count(outcomes: int, times: int) -> int:
+    """Return how many outcomes that many alike parts have together, in any order."""
+    return comb(times + outcomes - 1, times)
+
+
 def _multiplied(parts: list[Any]) -> Pairs:
     """Return (P, Q) of independent parts together; outcomes with the same chances are added up."""
+    if prod(_count(len(part), times) for part, times in Counter(map(tuple, parts)).items()) > _MOST_OUTCOMES:
+        raise Unknown("independent parts have too many outcomes together")
     sums: dict[tuple[Fraction, Fraction], int] = {(Fraction(1), Fraction(1)): 1}
     for part, times in Counter(map(tuple, parts)).items():
         after: Counter[tuple[Fraction, Fraction]] = Counter()

@@ -136,8 +136,8 @@ class Law:
         if ratio is None:
             return Unbounded()
         losses = {ratio for sums in self.merged for ratio in sums if ratio is not None}
-        most = math.log(ratio)
-        sizes = [abs(math.log(each)) for each in losses] if len(losses) <= _MOST_PAIR else []
+        most = _log(ratio)
+        sizes = [abs(_log(each)) for each in losses] if len(losses) <= _MOST_PAIR else []
         if sizes and all(size <= most * _CLOSE or size >= most * (1 - _CLOSE) for size in sizes):
             return self._symmetric(ratio, stated)
         if any(len(sums) > _MOST_PAIR for sums in self.merged):
@@ -245,6 +245,15 @@ class Law:
 
     def _curve(self, reports: int | None) -> Fraction:
         raise Unknown(f"no rule derives the curve of a law by {self.rule}")
+
+
+def _log(ratio: Fraction) -> float:
+    """Return the logarithm of a ratio, which may be beyond the doubles."""
+    return (
+        math.log(ratio)
+        if ratio < 2**1000 and ratio * 2**1000 > 1
+        else math.log(ratio.numerator) - math.log(ratio.denominator)
+    )
 
 
 def loss_of(p: Fraction, q: Fraction) -> Decimal | None:

@@ -23,6 +23,8 @@ Outcomes: TypeAlias = "list[tuple[Fraction, Any, Env]]"
 
 _MOST_BITS = 12
 _MOST_NUMBERS = 16
+_MOST_WORK = 100_000
+"""The most values that are worked out, on all branches together."""
 _ALL = Fraction(1)
 
 
@@ -33,7 +35,7 @@ class Ans(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A uniform number below `bound`, or any number that is drawn without the answer where `bound` is 0."""
+    """A uniform number below `bound`, or what else is drawn without the answer: `bound` is then 0, or -b of many numbers."""
 
     root: str
     bound: int
@@ -146,7 +148,13 @@ class Steps:
     def __init__(self, steps: Any, start: Env, answers: int, mask_shifts: dict[str, int], tracked: int = 2) -> None:
         self._steps, self._start, self._d, self._shifts = steps, start, answers, mask_shifts
         self.answers, self.tracked = answers, tracked
+        self._left = _MOST_WORK
         start["atoms"] = tracked
+
+    def _work(self, amount: int = 1) -> None:
+        self._left -= amount
+        if self._left < 0:
+            raise Unknown("the steps have too many branches")
 
     def branches(self, most: int) -> list[tuple[Fraction, Env]]:
         """Return the probability and the values of each branch. Raises Unknown for a step without a rule."""
@@ -212,7 +220,7 @@ class Steps:
 
     def _vector(self, name: str, bounds: list[int]) -> Any:
         if len(bounds) > _MOST_NUMBERS:
-            return Draw(name, 0)
+            return Draw(name, -bounds[0])
         return Vec(tuple(Draw(f"{name} {place}", bound) for place, bound in enumerate(bounds)))
 
     # -- expressions -------------------------------------------------------------------------------------------------
@@ -228,6 +236,7 @@ class Steps:
         return states
 
     def _of(self, x: Any, env: Env) -> Outcomes:
+        self._work()
         if isinstance(x, int):
             return [(_ALL, x, env)]
         if isinstance(x, str):
@@ -300,11 +309,13 @@ class Steps:
 
     def _other(self, raw: Draw, how: str, base: int, env: Env) -> Outcomes:
         """Return a uniform answer other than `base`, if any. A number that is used in two ways has no rule."""
+        self._work()
         after = _used(env, raw.root, (how, base))
         if ("is", raw.root) in env:
             return [(_ALL, Ans(env["is", raw.root]), after)]
         named = [atom for atom in range(env["atoms"]) if atom != base]
         each = Fraction(1, self._d - (base >= 0))
+        self._work(len(named))
         rest = 1 - len(named) * each
         found: Outcomes = [(each, Ans(a), {**after, ("is", raw.root): a}) for a in named]
         if rest > 0:
@@ -331,6 +342,7 @@ class Steps:
         return found
 
     def _call(self, op: str, values: list[Any], env: Env) -> Outcomes:
+        self._work()
         if all(isinstance(v, int) or _are_numbers(v) for v in values):
             lists = [list(v.each) if isinstance(v, Vec) else v for v in values]
             found = evaluate([op, *(f"a{place}" for place in range(len(lists)))], _named(lists), None)
@@ -462,6 +474,7 @@ class Steps:
 
     def place(self, tree: Any, atom: int, env: Env) -> Outcomes:
         """Return what a row has at the place of an answer."""
+        self._work()
         if isinstance(tree, int):
             return [(_ALL, tree, env)]
         op, *given = tree
@@ -486,6 +499,7 @@ class Steps:
 
     def member(self, chosen: Members, atom: int, env: Env) -> Outcomes:
         """Return if an answer is one of the members, 1 or 0."""
+        self._work()
         if atom in chosen.plus:
             return [(_ALL, 1, env)]
         if atom in chosen.minus:
@@ -503,6 +517,7 @@ class Steps:
 
     def _picked(self, chosen: Members, place: Draw, env: Env) -> Outcomes:
         """Return the member at a uniform place."""
+        self._work()
         env = _used(env, place.root, ("place", chosen.root))
         if ("at", place.root) in env:
             return [(_ALL, env["at", place.root], env)]
@@ -551,6 +566,7 @@ class Steps:
 
     def where_is(self, line: Line, atom: int, env: Env) -> Outcomes:
         """Return the place of an answer in a sequence, or -1; an answer that is there twice is refused."""
+        self._work()
         puts = dict(line.puts)
         own = [place for place, a in puts.items() if a == atom]
         found: Outcomes = []
@@ -579,6 +595,7 @@ class Steps:
 
     def drawn_buckets(self, root: str, size: int, env: Env) -> Outcomes:
         """Return which of the tracked answers are among the buckets."""
+        self._work()
         if ("buckets", root) in env:
             return [(_ALL, env["buckets", root], env)]
         states: list[tuple[Fraction, tuple[int, ...]]] = [(_ALL, ())]
@@ -602,6 +619,7 @@ class Steps:
 
     def parities_differ(self, root: str, env: Env) -> Outcomes:
         """Return if the mask tells the two tracked answers apart: the parity of the bits in which they differ is fair."""
+        self._work()
         if ("apart", root) in env:
             return [(_ALL, env["apart", root], env)]
         return [(Fraction(1, 2), apart, {**env, ("apart", root): apart}) for apart in (0, 1)]

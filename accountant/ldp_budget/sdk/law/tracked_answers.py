@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from ..client_program import Program
 
 _MOST_BRANCHES = 4000
+_MOST_KEPT = 1 << 24
+"""The largest bound of a number that is kept for an answer."""
 _NUMBERED = ("answer", "set", "sequence", "marked", "row")
 _SHARED_LABEL = "two draws may be made of the same words of the secret"
 
@@ -118,12 +120,15 @@ class TrackedAnswers(Law):
         if self.answers < 2:
             raise Unknown("there are no two answers")
         self.tight, self._kinds, self._public = cells is None, set[Any](), list[set[str]]()
+        self._left_out = set[Any]()
         self.public_map = cells is not None
         self.laws = tuple(self._law(own) for own in (0, 1))
         # A relation keeps of what kind the report is, which the report may not show.
         self.alike = len(self._kinds) == 1 and "computed" not in str(self._kinds)
         self.tight &= self.alike
         self.shown = frozenset.intersection(*map(frozenset, self._public))
+        if len(self._left_out) > 1:
+            raise Unknown("which draw, table or set is sent is chosen by a step that the answer enters")
         if any(sum(law.values()) != 1 for law in self.laws):
             raise Unknown("the branches are not all outcomes")
         if not self.tight and self.laws[0].keys() != self.laws[1].keys():
@@ -143,6 +148,7 @@ class TrackedAnswers(Law):
             parts = [env[part[1]] for part in self.program.report["parts"]]
             self._kinds.add(tuple(map(_kind, parts)))
             self._public.append(set().union(*map(_public_roots, parts)))
+            self._left_out.add(tuple(each for part in parts for each in _left_out(part)))
             for chance, relation in _relations(run, [env[part[1]] for part in self.program.report["parts"]], env):
                 found[relation] = found.get(relation, Fraction(0)) + weight * chance
         return found
@@ -304,6 +310,15 @@ def _public_roots(value: Any) -> set[str]:
     if isinstance(value, Vec) or (isinstance(value, Bundle) and value.op == "both"):
         return set().union(*map(_public_roots, value[0]))
     return {value.root if isinstance(value, Draw) else value.name} if isinstance(value, Draw | Const) else set()
+
+
+def _left_out(value: Any) -> Iterator[Any]:
+    """Yield what a report shows besides its relation: it must be the same on all branches."""
+    for leaf in _leaves(value):
+        if isinstance(leaf, Draw | Const | RawSet | Bits):
+            yield leaf
+        elif isinstance(leaf, Members | Line | Marked | Buckets):
+            yield type(leaf).__name__, leaf.root, leaf.times if isinstance(leaf, Buckets) else 0
 
 
 _PUBLIC = (None, "public", "mask")
@@ -517,10 +532,21 @@ def _to_first(item: tuple[Any, ...]) -> Any:
 
 
 def check_labels(program: Program) -> None:
-    """Raise Unknown if two draws of a program share words of the secret."""
-    labels = [x[1] for _, x in program.steps if isinstance(x, list) and OPERATORS[x[0]].kind == "memo"]
-    if len(set(labels)) < len(labels):
+    """Raise Unknown if two draws of a program share words of the secret, or if one is visibly not uniform.
+
+    A word modulo b is as likely as another one up to b/2**64. A draw for the answer must be below a small b.
+    """
+    kept = [x for _, x in program.steps if isinstance(x, list) and OPERATORS[x[0]].kind == "memo"]
+    if len({x[1] for x in kept}) < len(kept):
         raise Unknown(_SHARED_LABEL)
+    for op, _, v, *given in kept:
+        if op == "kept_belows" and not isinstance(v, int) and not 0 < _number(given[0]) <= _MOST_KEPT:
+            raise Unknown(f"a kept number must be below a number up to {_MOST_KEPT:,}: got {given[0]}")
+
+
+def _number(x: Any) -> int:
+    """Return a number that is written out, else 0."""
+    return int(x) if isinstance(x, int) or (isinstance(x, str) and x.isdecimal()) else 0
 
 
 def public_maps(program: Program, bounds: dict[str, Any]) -> Iterator[Cells]:
