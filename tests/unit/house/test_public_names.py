@@ -218,6 +218,7 @@ ldp_budget.sdk.client_program
 ldp_budget.sdk.coin_calibration
 ldp_budget.sdk.confidence_intervals
 ldp_budget.sdk.consistency
+ldp_budget.sdk.count_estimator
 ldp_budget.sdk.domain
 ldp_budget.sdk.estimates
 ldp_budget.sdk.frequency_oracle
