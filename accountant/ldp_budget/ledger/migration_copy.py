@@ -70,6 +70,8 @@ _STEPS_TOGETHER = 5_000
 _ENTRIES_HELD = 20_000
 """The number of entries to read ahead, over all partitions of the source."""
 _ACCOUNTS_TOGETHER = 2_000
+_USERS_A_STEP = 10
+"""The number of users that count as one step. Their index is in random order: each transaction writes most of it."""
 _RECORDS_TOGETHER = 500
 
 
@@ -212,7 +214,7 @@ class Copy:
                     self._accounts[partition][user.account] = to, self._partitions[to].accounts
                     opened.setdefault(to, []).append(user.user_hash)
                 for to, hashes in opened.items():
-                    self._step(to, partial(Transaction.copy_accounts, users=hashes), len(hashes))
+                    self._step(to, partial(Transaction.copy_accounts, users=hashes), -(-len(hashes) // _USERS_A_STEP))
                 self._write_some()
 
     # -- the journal --------------------------------------------------------------------------------------
