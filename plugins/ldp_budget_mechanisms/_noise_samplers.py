@@ -33,8 +33,6 @@ from ._bounded_numeric import LARGE_LOSS, LaplaceWeights
 from ._interval_grid import runs
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from numpy.typing import NDArray
 
 

@@ -213,7 +213,5 @@ class FoundLaw:
 
 
 def _parity(numbers: Cells) -> Cells:
-    """Return 1 for each number of up to 16 bits with an odd number of ones."""
-    for shift in (8, 4, 2, 1):
-        numbers = numbers ^ (numbers >> shift)
-    return numbers & 1
+    """Return 1 for each number with an odd number of ones."""
+    return np.bitwise_count(numbers).astype(np.int64) & 1

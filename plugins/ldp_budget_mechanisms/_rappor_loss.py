@@ -148,13 +148,20 @@ def shown_bits(thresholds: Thresholds, one: bool, reports: int | None) -> list[F
     """
     flip, zero, shown = (Fraction(part, ONE) for part in thresholds)
     permanent = 1 - flip if one else flip
-    if reports is None:
-        return [1 - permanent, permanent]
+    return [1 - permanent, permanent] if reports is None else ones_shown(permanent, shown, zero, reports)
 
-    def repeated(probability: Fraction, ones: int) -> Fraction:
-        return math.comb(reports, ones) * probability**ones * (1 - probability) ** (reports - ones)
 
-    return [permanent * repeated(shown, ones) + (1 - permanent) * repeated(zero, ones) for ones in range(reports + 1)]
+def ones_shown(permanent: Fraction, one: Fraction, zero: Fraction, reports: int) -> list[Fraction]:
+    """Return P[i of `reports` reports show a one] for i = 0, 1, ..., for a bit that is one with probability `permanent`.
+
+    `one` and `zero` are the probabilities that a report shows a one, if the bit is 1 and 0.
+    """
+    shown = zip(_binomial(one, reports), _binomial(zero, reports), strict=True)
+    return [permanent * p + (1 - permanent) * q for p, q in shown]
+
+
+def _binomial(p: Fraction, trials: int) -> list[Fraction]:
+    return [math.comb(trials, ones) * p**ones * (1 - p) ** (trials - ones) for ones in range(trials + 1)]
 
 
 def fresh_pair(response: Response, thresholds: Thresholds, hashes: int, epsilon: Decimal) -> Guarantee:
@@ -177,17 +184,11 @@ def fresh_pair(response: Response, thresholds: Thresholds, hashes: int, epsilon:
 
 def _pair_of_bits(off: Fraction, on: Fraction, hashes: int) -> FinitePair:
     """Return the pair of values that differ in equally many bits, shown with `on` if a value sets them, else `off`."""
-
-    def shown(probability: Fraction) -> list[Fraction]:
-        return [
-            math.comb(hashes, ones) * probability**ones * (1 - probability) ** (hashes - ones)
-            for ones in range(hashes + 1)
-        ]
-
+    shown, hidden = _binomial(on, hashes), _binomial(off, hashes)
     # The counts of shown bits: a value's own, and the other's. Equal likelihood ratios are one outcome.
     masses: dict[Fraction, tuple[Fraction, Fraction]] = {}
     for (own, others_own), (other, others) in itertools.product(
-        zip(shown(on), shown(off), strict=True), zip(shown(off), shown(on), strict=True)
+        zip(shown, hidden, strict=True), zip(hidden, shown, strict=True)
     ):
         p, q = own * other, others_own * others
         if p or q:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.errors import NotSupported
+from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw, check_same
 from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
 from ldp_budget.sdk.report_relations import hadamard as hadamard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -41,6 +43,12 @@ class SketchAggregate:
     reports: int
     functions: NDArray[np.int64]
     cells: Cells
+
+    @classmethod
+    def of(cls, fingerprint: str, functions: Cells, cells: Cells, shape: tuple[int, int]) -> SketchAggregate:
+        """Count reports of one cell of one function; `shape` is (k, m)."""
+        counts = np.bincount(functions * shape[1] + cells, minlength=shape[0] * shape[1]).reshape(shape)
+        return cls(fingerprint, len(cells), np.flatnonzero(counts.any(axis=1)), counts)
 
     def merge(self, other: SketchAggregate) -> SketchAggregate:
         """Add `other`, whose cells stay unchanged; raises `NotSupported` if another mechanism made it."""
@@ -113,6 +121,26 @@ def with_errors(
     return CountEstimate(reports, counts, errors, law=StudentLaw(places - 1))
 
 
+# -- reports of one cell ---------------------------------------------------------------------------------------------
+
+
+def compare_cells(own: Fraction, other: Fraction, apart: Fraction) -> Comparison:
+    """Compare the first value's cell, the second one's and another; where they share a cell, that and another.
+
+    `own` and `other` are the probabilities of a value's cell and of a given other one; `apart` is the share of the
+    functions under which the values have two cells.
+    """
+    rest = 1 - own - other
+    separate = Factor(((own, other), (other, own), (rest, rest)))
+    return Comparison((Case(apart, (separate,)), Case(1 - apart, (Factor(((own, own), (1 - own, 1 - own))),))))
+
+
+def number_cells(cells: Cells, own: Cells, other: Cells) -> Cells:
+    """Number the reported cells by `compare_cells`, given the cells of both values under the functions of the reports."""
+    apart = np.select([cells == own, cells == other], [0, 1], 2)
+    return np.where(own == other, np.where(cells == own, 3, 4), apart)
+
+
 # -- count mean sketch -----------------------------------------------------------------------------------------------
 
 
@@ -171,9 +199,9 @@ def read_record(
         raise NotSupported(f"reports of {name} must be {expected}: got {rows.dtype} of shape {rows.shape}")
     found, start = [], 0
     for noun, size, count in parts:
-        words = np.zeros((len(rows), 8), dtype=np.uint8)
-        words[:, :size] = rows[:, start : start + size]
-        numbers = words.view("<i8").reshape(-1).astype(np.int64)
+        numbers = np.zeros(len(rows), dtype=np.int64)
+        for place in range(size):
+            numbers |= rows[:, start + place].astype(np.int64) << 8 * place
         if numbers.size and numbers.max() >= count:
             raise NotSupported(f"the {noun} of a report must be from 0 to {count - 1}: got {numbers.max()}")
         found.append(numbers)
@@ -215,14 +243,9 @@ def number_hcms_reports(reports: Reports, family: HashFamily, first: int, second
     return np.where(own == other, 2, own == rows & 1)
 
 
-def check_hcms_reports(reports: Any, family: HashFamily) -> None:
-    """Raise `NotSupported` for anything but reports."""
-    _read_hcms(reports, family)
-
-
 def count_hcms_reports(reports: Any, family: HashFamily, fingerprint: str) -> SketchAggregate:
     """Sum the signs sent for each coefficient. Raises `NotSupported` for anything but reports."""
-    rows = _read_hcms(reports, family)
+    rows = read_hcms(reports, family)
     signs = np.zeros(family.count * family.width, dtype=np.int64)
     used = np.zeros(family.count, dtype=np.int64)
     for start in range(0, len(rows), _COUNTED):
@@ -232,5 +255,6 @@ def count_hcms_reports(reports: Any, family: HashFamily, fingerprint: str) -> Sk
     return SketchAggregate(fingerprint, len(rows), np.flatnonzero(used), signs.reshape(family.count, -1))
 
 
-def _read_hcms(reports: Any, family: HashFamily) -> Reports:
+def read_hcms(reports: Any, family: HashFamily) -> Reports:
+    """Return reports as an array. Raises `NotSupported` for anything but reports."""
     return read_numbers(reports, "hcms", 2 * family.count * family.width)

@@ -45,7 +45,6 @@ from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.law.corners import Numbers
 
     from ._interval_grid import WindowChannel

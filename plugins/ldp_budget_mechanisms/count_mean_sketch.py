@@ -43,7 +43,6 @@ from .unary_encoding import SymmetricUnaryEncoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
     import numpy as np
     from numpy.typing import NDArray
@@ -431,9 +430,9 @@ class HadamardCountMeanSketch(Sketch):
     # -- client -----------------------------------------------------------------------------------------
 
     def check_reports(self, reports: Any) -> None:
-        from ._sketch_reports import check_hcms_reports
+        from ._sketch_reports import read_hcms
 
-        check_hcms_reports(reports, self._family)
+        read_hcms(reports, self._family)
 
     @property
     def _lot(self) -> int | None:

@@ -29,7 +29,6 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_below
 from ldp_budget.sampling import ONE, threshold
-from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.domain import Words, check_users
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.parameters import integer, optional_integer, real
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import CountEstimate, SupportLaw
 
@@ -246,23 +246,23 @@ class HeavyHitters(Mechanism):
         return Fraction(int(np.count_nonzero(apart)), self._count)
 
     def compare(self, first: int, second: int) -> Comparison:
-        """Compare the first word's cell, the second one's and another; where they share a cell, that and another."""
-        own, other = self._drawn
-        rest, turns = 1 - own - other, self._turns
+        from ._sketch_reports import compare_cells
+
+        turns = self._turns
         apart = sum((self._apart_at(level, first, second) for level in turns), Fraction(0)) / len(turns)
-        apart_by = Factor(((own, other), (other, own), (rest, rest)))
-        return Comparison((Case(apart, (apart_by,)), Case(1 - apart, (Factor(((own, own), (1 - own, 1 - own))),))))
+        return compare_cells(*self._drawn, apart)
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         import numpy as np
 
+        from ._sketch_reports import number_cells
+
         levels, functions, shown = self._read(reports)
-        own, other = (
+        cells = (
             self._family.cells(functions, *self._prefixes(np.full(len(shown), word, object), levels))
             for word in (first, second)
         )
-        apart = np.select([shown == own, shown == other], [0, 1], 2)
-        return np.where(own == other, np.where(shown == own, 3, 4), apart)
+        return number_cells(shown, *cells)
 
     # -- server -----------------------------------------------------------------------------------------
 
@@ -279,15 +279,11 @@ class HeavyHitters(Mechanism):
 
     def aggregate(self, reports: Any) -> SketchAggregate:
         """Count the reports of each level, function and cell. Raises `NotSupported` for anything but reports."""
-        import numpy as np
-
         from ._sketch_reports import SketchAggregate
 
         levels, functions, cells = self._read(reports)
-        rows = self._levels * self._count
-        counts = np.bincount((levels * self._count + functions) * self._cells + cells, minlength=rows * self._cells)
-        table = counts.reshape(rows, self._cells)
-        return SketchAggregate(self.fingerprint, len(cells), np.flatnonzero(table.any(axis=1)), table)
+        shape = self._levels * self._count, self._cells
+        return SketchAggregate.of(self.fingerprint, levels * self._count + functions, cells, shape)
 
     def estimate(self, reports: Any, candidates: Any = None, *, top: int = _TOP) -> CountEstimate:
         """Return the counts of the words that a search finds, at most `top`, largest first; or those of `candidates`.

@@ -33,7 +33,6 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised
 from ldp_budget.guarantees.fixed_point import DOWN, UP, decimal_down, decimal_up, exp_down, float_below, ln_up
 from ldp_budget.sampling import ONE, threshold
-from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.parameters import integer, optional_integer, real
 
 from .count_mean_sketch import Sketch
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
 
     from ._sketch_reports import SketchAggregate
@@ -221,27 +221,20 @@ class Loloha(Sketch):
 
         The first two have the largest ratios of all. For endless reports the kept cell shows.
         """
+        from ._sketch_reports import compare_cells
+
         kept, shown = (Fraction(part, ONE) for part in self._response)
         other, miss, g = (1 - kept) / (self.width - 1), (1 - shown) / (self.width - 1), self.width
         same, more = (Fraction(1), Fraction(0)) if reports is None else (shown**reports, miss**reports)
         own = kept * same + (1 - kept) * more
         else_ = other * same + kept * more + (g - 2) * other * more
-        rest = 1 - own - else_
-        apart = self._family.share_apart(first, second)
-        return Comparison(
-            (
-                Case(apart, (Factor(((own, else_), (else_, own), (rest, rest))),)),
-                Case(1 - apart, (Factor(((own, own), (1 - own, 1 - own))),)),
-            )
-        )
+        return compare_cells(own, else_, self._family.share_apart(first, second))
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
-        import numpy as np
+        from ._sketch_reports import number_cells
 
         functions, cells = self._read(reports)
-        own, other = (self._family.cells_of(value)[functions] for value in (first, second))
-        apart = np.select([cells == own, cells == other], [0, 1], 2)
-        return np.where(own == other, np.where(cells == own, 3, 4), apart)
+        return number_cells(cells, *(self._family.cells_of(value)[functions] for value in (first, second)))
 
     # -- server -----------------------------------------------------------------------------------------
 
@@ -265,14 +258,9 @@ class Loloha(Sketch):
 
     def aggregate(self, reports: Any) -> SketchAggregate:
         """Count the reports of each function with each cell. Raises `NotSupported` for anything but reports."""
-        import numpy as np
-
         from ._sketch_reports import SketchAggregate
 
-        functions, cells = self._read(reports)
-        counts = np.bincount(functions * self.width + cells, minlength=self.hashes * self.width)
-        table = counts.reshape(self.hashes, self.width)
-        return SketchAggregate(self.fingerprint, len(cells), np.flatnonzero(table.any(axis=1)), table)
+        return SketchAggregate.of(self.fingerprint, *self._read(reports), (self.hashes, self.width))
 
     @property
     def _energies(self) -> tuple[float, float]:

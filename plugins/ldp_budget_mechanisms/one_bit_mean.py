@@ -26,7 +26,6 @@ from __future__ import annotations
 import functools
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
-from math import comb
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.errors import InvalidParameter
@@ -46,6 +45,7 @@ from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import Real, flag, optional_real, real
 
 from ._citations import CASE_STUDY
+from ._rappor_loss import ones_shown
 from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON
 from .randomized_response import count_ones
 
@@ -270,7 +270,7 @@ class OneBitMean(NumericMechanism):
         if reports is None:
             return Comparison.of(Factor.bit(*ones))
         flip = Fraction(self._flip, ONE)
-        return Comparison.of(Factor.of(*(ones_shown(one, flip, reports) for one in ones)))
+        return Comparison.of(Factor.of(*(ones_shown(one, 1 - flip, flip, reports) for one in ones)))
 
     def outcomes(self, reports: Any, first: float, second: float) -> Any:
         return reports
@@ -356,27 +356,13 @@ class OneBitMean(NumericMechanism):
         return CellGrid(self.interval, self.cells * parts)
 
     def contributions(self, reports: Any) -> NDArray[np.float64]:
-        import numpy as np
-
-        self.aggregate(reports)
         origin, step = self.grid()
-        return np.asarray(origin + step * np.asarray(reports, dtype=np.float64))[:, np.newaxis]
+        return origin + step * super().contributions(reports)
 
     def aggregate(self, reports: Any) -> SumAggregate:
         from ldp_budget.sdk.estimates import SumAggregate
 
         return SumAggregate(self.fingerprint, *count_ones(reports))
-
-
-def ones_shown(one: Fraction, flip: Fraction, reports: int) -> list[Fraction]:
-    """Return the probabilities that 0, 1, ... of `reports` reports are ones, for a bit with P[one] = `one`."""
-
-    def same(ones: int) -> Fraction:
-        return (1 - flip) ** ones * flip ** (reports - ones)
-
-    return [
-        comb(reports, ones) * (one * same(ones) + (1 - one) * same(reports - ones)) for ones in range(reports + 1)
-    ]
 
 
 def _flip_odds(flip: Decimal) -> Decimal:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ldp_budget.sdk.channels import Comparison
-    from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.domain import Categories
 
     Steps = tuple[tuple[str, Any], ...]

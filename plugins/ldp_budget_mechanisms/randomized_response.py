@@ -19,7 +19,7 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below
-from ldp_budget.sampling import threshold
+from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 from ldp_budget.sdk.parameters import optional_real
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.sdk.client_program import Program
-
-_ONE = 2**64
 
 
 class RandomizedResponse(FrequencyMechanism):
@@ -104,7 +102,7 @@ class RandomizedResponse(FrequencyMechanism):
 
     @property
     def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
-        p, q = (Fraction(drawn, _ONE) for drawn in self.thresholds)
+        p, q = (Fraction(drawn, ONE) for drawn in self.thresholds)
         return [(1 - q, 1 - p), (p, q)]
 
     def client_program(self) -> Program:

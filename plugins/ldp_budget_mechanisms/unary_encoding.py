@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below, ln_up
-from ldp_budget.sampling import threshold
+from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.parameters import integer, real
 
@@ -27,7 +27,6 @@ from ._citations import UNARY_ENCODING
 if TYPE_CHECKING:
     from ldp_budget.sdk.client_program import Program
 
-_ONE = 2**64
 # This many digits hold the product of any two bounds.
 _WIDE_UP = Context(prec=100, rounding=ROUND_CEILING)
 
@@ -68,11 +67,11 @@ class _Unary(FrequencyMechanism):
     @property
     def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
         keep, noise = self.thresholds
-        return [(Fraction(keep, _ONE), Fraction(noise, _ONE))]
+        return [(Fraction(keep, ONE), Fraction(noise, ONE))]
 
     def _tau(self) -> Decimal:
         """τ rounded up, of the stated p and q and of the drawn ones."""
-        drawn = tuple(_WIDE_UP.divide(Decimal(drawn), Decimal(_ONE)) for drawn in self.thresholds)
+        drawn = tuple(_WIDE_UP.divide(Decimal(drawn), Decimal(ONE)) for drawn in self.thresholds)
         return max(min(Decimal(1), UP.plus(_differing(*pair))) for pair in (self.bounds(), drawn))
 
     def utility(self, users: int | None = None) -> dict[str, Any]:

@@ -216,13 +216,14 @@ def hadamard(rows: NDArray[Any]) -> Ints:
     """Return Σ_w (-1)^|w & c| n_w for every c and each row n, by the fast Walsh-Hadamard transform.
 
     The rows have shape (m,) or (r, m), with m a power of two. The matrix is that of Jeong, Hong and Seo 2020, equation (2).
+    Each of log2 m passes takes sums and differences of neighbors and puts the sums first, which moves the next bit of the
+    column number into place.
     """
-    found, half = rows.astype(np.int64), 1
-    while half < rows.shape[-1]:
-        pairs = found.reshape(-1, 2, half)
-        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
-        half *= 2
-    return found.reshape(rows.shape)
+    columns = rows.shape[-1]
+    for _ in range(columns.bit_length() - 1):
+        even, odd = rows[..., 0::2], rows[..., 1::2]
+        rows = np.concatenate((even + odd, even - odd), axis=-1)
+    return rows
 
 
 def draws_distinct(program: Program) -> bool:
