@@ -8,12 +8,14 @@ guarantee, and the comparison of two answers; and the server, see `count_estimat
 from __future__ import annotations
 
 import functools
+import hashlib
 import time
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from .._files import canonical_json
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, PluginError
 from ..guarantees import from_json
 from ..guarantees.fixed_point import exp_down, float_below, float_up
@@ -132,7 +134,12 @@ class ClientMechanism(CountEstimator):
         draft, coins = self._program_at(_UNCALIBRATED), self._trace(_UNCALIBRATED).coins_used
         asked = [draft.to_json(), coins, None if self._most is None else str(self.epsilon)]
         try:
-            return dict(kept("client", asked, self._derive))
+            found = dict(kept("client", asked, self._derive))
+            if not self._is_of(found):  # of another client that has the same draft
+                found = self._derive()
+                if not self._is_of(found):
+                    raise PluginError(self.name, f"client of {type(self).__qualname__} draws otherwise at each call")
+            return found
         except NotSupported as error:
             hint = "Use fewer answers, or a report whose form a rule knows: docs/tutorials/plugin-categorical.md."
             proved = self._proved_size()
@@ -154,16 +161,26 @@ class ClientMechanism(CountEstimator):
                     return size
         return None
 
+    def _is_of(self, found: dict[str, Any]) -> bool:
+        """Return True if this was derived from the program with that coin, which is then the one that is used."""
+        program = self._program_at(int(found["coin"] or 0) or _UNCALIBRATED)
+        self.__dict__["_drafted"] = program
+        return bool(found["program"] == _digest(program))
+
     def _derive(self) -> dict[str, Any]:
         threshold, fits = self._searched()
-        law = law_of(self._program_at(threshold or _UNCALIBRATED))
+        program = self._program_at(threshold or _UNCALIBRATED)
+        law = law_of(program)
         stated = None if self._most is None else Decimal(self.epsilon)
         try:
             guarantee = law.guarantee(stated).to_json() if fits else None
         except NotSupported:
             guarantee = None  # `guarantee` raises it again
         coin = None if threshold is None else str(threshold)
-        return {"coin": coin, "fits": fits, "says_nothing": law.ratio == 1, "guarantee": guarantee}
+        nothing = law.ratio == 1
+        return {
+            "coin": coin, "fits": fits, "says_nothing": nothing, "guarantee": guarantee, "program": _digest(program)
+        }  # fmt: skip
 
     @property
     def _calibrated(self) -> tuple[int | None, bool]:
@@ -231,7 +248,11 @@ class ClientMechanism(CountEstimator):
 
     @functools.cached_property
     def _proved(self) -> Guarantee:
-        self.client_program()
+        if self.client_program().memo:
+            why = f"{self.name} repeats kept draws, and what reports that repeat them lose together is not derived"
+            raise NotSupported(
+                why, hint="Declare guarantee, a Memoised with the curve of the reports, or draw afresh."
+            )
         if self._derived["guarantee"] is not None:
             return from_json(self._derived["guarantee"])
         return self.report_law.guarantee(None if self._most is None else Decimal(self.epsilon))
@@ -266,6 +287,10 @@ class ClientMechanism(CountEstimator):
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return self._places(reports) if self._lists else super().outcomes(reports, first, second)
+
+
+def _digest(program: Program) -> str:
+    return hashlib.sha256(canonical_json(program.to_json()).encode()).hexdigest()
 
 
 def worst_report(program: Program, law: Law) -> tuple[list[int], Any, float | None]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..client_program import OPERATORS
 from .affine_slabs import AffineSlabs
 from .all_outcomes import AllOutcomes
 from .corners import Numbers
@@ -29,6 +30,7 @@ STRUCTURE: tuple[type[Law], ...] = (
 RULES: tuple[type[Law], ...] = (*STRUCTURE, AllOutcomes, Numbers)
 
 
+_MOST_WRITTEN = 20_000
 _FEW_RUNS = 1 << 11
 """The most outcomes that are listed beside a rule."""
 
@@ -71,7 +73,24 @@ def law_by_structure(program: Program) -> Law:
     Raises:
         Unknown: no rule derives the law.
     """
+    if _written_out(program) > _MOST_WRITTEN:
+        raise Unknown(f"the steps have more than {_MOST_WRITTEN:,} operators, written out in place of their names")
     return _first(STRUCTURE, program)
+
+
+def _written_out(program: Program) -> int:
+    """Return how many operators the longest step has if earlier steps are written in place of their names."""
+    lengths = dict[str, int]()
+
+    def of(x: Any) -> int:
+        if isinstance(x, list):
+            return 1 + sum(map(of, x[1:]))
+        return lengths.get(x, 0) if isinstance(x, str) else 0
+
+    for name, x in program.steps:
+        drawn = isinstance(x, list) and OPERATORS[x[0]].kind in ("draw", "memo")
+        lengths[name] = min(1 if drawn else of(x), _MOST_WRITTEN + 1)
+    return max(lengths.values(), default=0)
 
 
 def _first(rules: tuple[type[Law], ...], program: Program) -> Law:

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from ..client_program import Program
 
 _MOST_BRANCHES = 4000
+_MOST_STEPS = 200
+"""The most steps of a program in which public maps are looked for."""
 _MOST_KEPT = 1 << 24
 """The largest bound of a number that is kept for an answer."""
 _NUMBERED = ("answer", "set", "sequence", "marked", "row")
@@ -302,7 +304,13 @@ def _kind(value: Any) -> Any:
         and any(not isinstance(each, int | Draw | Const) for each in leaves)
     ):
         return "computed"
-    return tuple(type(leaf).__name__ for leaf in leaves if not isinstance(leaf, int))
+    return tuple(_form_of(leaf) for leaf in leaves if not isinstance(leaf, int))
+
+
+def _form_of(leaf: Any) -> Any:
+    """Return the kind of a value, and what a row is made of: a relation keeps that, and reports may not show it."""
+    name = type(leaf).__name__
+    return (name, _elsewhere(leaf.tree)) if isinstance(leaf, Row | Marked) else name
 
 
 def _public_roots(value: Any) -> set[str]:
@@ -552,6 +560,8 @@ def _number(x: Any) -> int:
 def public_maps(program: Program, bounds: dict[str, Any]) -> Iterator[Cells]:
     """Yield each step that the answer goes through, if it is computed with nothing else but public draws."""
     steps = dict(program.steps)
+    if len(steps) > _MOST_STEPS:
+        return
     for name, x in program.steps:
         size = bounds[name]
         if not isinstance(x, list) or OPERATORS[x[0]].kind in ("draw", "memo"):
@@ -595,7 +605,7 @@ def _is_public_draw(x: Any) -> bool:
     if not isinstance(x, list) or OPERATORS[x[0]].kind not in ("draw", "memo"):
         return True
     if x[0] == "below":
-        return isinstance(x[1], int) or x[1].isdecimal()
+        return _number(x[1]) > 0
     return x[0] == "kept_belows" and all(isinstance(each, int) for each in x[2:])
 
 

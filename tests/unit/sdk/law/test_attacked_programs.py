@@ -88,6 +88,19 @@ def test_law_of_kept_numbers_below_a_huge_bound_is_unknown() -> None:
         law_of(program(steps, ["uint", "u", 8, 1], answers=answers, memo="value"))
 
 
+def test_law_of_one_of_two_rows_is_not_called_exact() -> None:
+    steps = [("b", ["bits", MOST, 3]), ("c", ["bit", QUARTER]), ("o", ["onehot", "value", 3])]
+    made = program([*steps, ("r", ["where", "c", "b", "o"])], ["packed", "r", 3], answers=3)
+    assert law_of(made).ratio == max(
+        max(p / law(made, 1)[row], law(made, 1)[row] / p) for row, p in law(made, 0).items()
+    )
+
+
+def test_law_of_a_draw_below_a_computed_number_covers_compared_answers() -> None:
+    made = program([("s", ["below", ["add", 1, "value"]]), ("r", ["eq", "s", 0])], ["uint", "r", 1, 1])
+    assert not law_of(made).every_pair
+
+
 # -- size ----------------------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +125,19 @@ def decoys(count: int) -> Program:
     return program(steps, ["uint", "y", 2, count])
 
 
+def doubled(start: Any, times: int) -> list[Any]:
+    steps: list[Any] = [("x0", start)]
+    return [*steps, *((f"x{place + 1}", ["xor", f"x{place}", f"x{place}"]) for place in range(times))]
+
+
+def shared_rows(times: int) -> Program:
+    steps = [("b", ["bits", QUARTER, MANY]), *doubled(["xor", "b", ["onehot", "value", MANY]], times)]
+    return program(steps, ["packed", f"x{times}", MANY])
+
+
 LARGE = {
+    "numbers written out": program(doubled(["add", "value", 1], 60), ["uint", "x60", 2, 1]),
+    "rows written out": shared_rows(60),
     "bits of rows": rows(30),
     "draws that may meet": decoys(16),
     "outcomes of a draw": rising(17),
