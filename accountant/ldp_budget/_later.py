@@ -1,10 +1,22 @@
-"""Modules that are imported when they are first used, so that a command loads what it runs."""
+"""Modules that are imported when they are first used, so that a command loads what it runs.
+
+A child that is forked while another thread imports a module would wait for that import forever. So a fork waits until no
+thread imports a module here.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from importlib import import_module
 from typing import Any
+
+IMPORTING = threading.RLock()
+"""Held while a module is imported here."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=IMPORTING.acquire, after_in_parent=IMPORTING.release, after_in_child=IMPORTING.release)
 
 
 class Later:
@@ -20,6 +32,7 @@ class Later:
         self._owner, self._room, self._module = owner, room, module
 
     def __getattr__(self, name: str) -> Any:
-        module = import_module(f"{self._room}.{self._module}")
+        with IMPORTING:
+            module = import_module(f"{self._room}.{self._module}")
         setattr(sys.modules[self._owner], self._module, module)
         return getattr(module, name)

@@ -29,6 +29,8 @@ TOP_LEVEL = "define the class at the top of a module that is installed"
 
 def undefined(mechanism: Mechanism, error: NotSupported, *members: str) -> str:
     """Return the reason why something is not supported, and which of these members are not defined yet."""
+    if error.hint:  # it says what to do
+        return str(error)
     bases = (Mechanism, FrequencyMechanism, NumericMechanism)
     missing = [name for name in members if any(_of(type(mechanism), name) is _of(base, name) for base in bases)]
     return f"{error}; define {' and '.join(f'`{name}`' for name in missing)}" if missing else str(error)

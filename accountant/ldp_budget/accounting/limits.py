@@ -273,6 +273,7 @@ class Limit:
         """
         check_instance("curve", curve, Memoised, "a memoized guarantee")
         done, earlier = check_whole("done", done), check_whole("earlier", earlier)
+        _costs("spent", spent)
         return further_reports(self, curve, {_LABEL: LabelCount(earlier, done)}, _LABEL, spent)
 
     def remaining_room(self, cost: Costs) -> dict[str, int] | None:

@@ -18,11 +18,14 @@ from ..composition import compose
 from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
 from ..guarantees import from_json
 from ..ledger.calendar import LIFETIME, from_micros
+from ..ledger.window_backfill import fill_ahead, keep
 from ..ledger.zones import UTC_ZONE, Zone
+from .admin_log import newest_number
 from .admin_records import MOST_REASON, OVERRIDDEN, body_of, fault_of
 from .charge_request import mechanism_of
 from .limits import Limit, as_limits, as_shares, numbered
 from .policies import PlanTerms, Policy
+from .policy_approval import relaxations, unapproved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -187,8 +190,6 @@ def ensure_windows(transactions: Sequence[Transaction], policy: Policy, filled: 
 
     These are not in `filled` yet, and the policy must not be stored before they are.
     """
-    from ..ledger.window_backfill import keep
-
     stored_policies = transactions[0].rows.policies()
     limited = {LIFETIME}.union(*(Policy.read(stored.definition).gauges for stored in stored_policies))
     return keep(transactions, [each for each in policy.gauges if each not in limited and each not in filled])
@@ -305,8 +306,6 @@ def change(before: Policy | None, after: Policy) -> str:
 
 def admits_more(before: Policy, after: Policy) -> bool:
     """True if a charge may be accepted under `after` and refused under `before`, see `relaxations`."""
-    from .policy_approval import relaxations
-
     return bool(relaxations(before, after))
 
 
@@ -328,10 +327,6 @@ def set_policy(
     zone: str | None,
 ) -> Policy:
     """Store a policy, as a new version if the name exists. Past charges stay charged."""
-    from ..ledger.window_backfill import fill_ahead
-    from .admin_log import newest_number
-    from .policy_approval import unapproved
-
     proposed = propose(
         name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares, zone=zone
     )

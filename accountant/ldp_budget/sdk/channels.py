@@ -270,7 +270,8 @@ class Comparison:
     def _check_size(self) -> None:
         if self.size > _MOST_OUTCOMES:
             raise NotSupported(
-                f"the channel has too many outcomes to list: {self.size}. A `Pure` guarantee is checked without a list."
+                f"the channel has too many outcomes to list: {self.size}",
+                hint="A `Pure` guarantee is checked without a list.",
             )
 
     def floors(self) -> list[Fraction] | None:
