@@ -40,8 +40,8 @@ TEXTS = {
     "en": Texts(
         title="Statement for {user}",
         kind="Privacy budget under local differential privacy",
-        summary="The ledger {ledger} records {charges} charges for this user. A charge is a privacy loss that the user's "
-        "reports may cause; it holds no answer.",
+        summary="Charges of this user in the ledger {ledger}: {charges}. A charge is a privacy loss that the user's reports may "
+        "cause; it holds no answer.",
         none="The ledger records no charge for this user.",
         erased="This user was erased from the ledger. It keeps the sums of the charges, and no longer knows which charges "
         "were this user's, nor when the user was erased. An erased user gets no new budget.",
@@ -112,8 +112,8 @@ TEXTS = {
     "de": Texts(
         title="Auskunft über {user}",
         kind="Privatsphäre-Budget unter lokaler Differential Privacy",
-        summary="Das Hauptbuch {ledger} verzeichnet {charges} Belastungen dieser Person. Eine Belastung ist der Verlust an "
-        "Privatsphäre, den ihre Berichte höchstens verursachen; sie enthält keine Antwort.",
+        summary="Belastungen dieser Person im Hauptbuch {ledger}: {charges}. Eine Belastung ist der Verlust an Privatsphäre, den "
+        "ihre Berichte höchstens verursachen; sie enthält keine Antwort.",
         none="Das Hauptbuch verzeichnet keine Belastung dieser Person.",
         erased="Diese Person wurde aus dem Hauptbuch gelöscht. Es behält die Summen der Belastungen und weiß nicht mehr, welche "
         "davon zu dieser Person gehörten und wann sie gelöscht wurde. Wer gelöscht wurde, erhält kein neues Budget.",
