@@ -44,7 +44,7 @@ _ENTRY = (
 _LABELLED = f"SELECT {_ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (entry)"
 _ALIKE = [name for name in _ENTRY.split(", ") if name not in ("entry", "account")]
 _FIRST_OTHER = (
-    "SELECT o.entry FROM journal s CROSS JOIN journal o WHERE s.entry = ?1 AND o.entry > ?1 AND o.entry <= ?2 AND NOT"
+    "SELECT o.entry FROM journal s CROSS JOIN journal o WHERE s.entry = ? AND o.entry > s.entry AND o.entry <= ? AND NOT"
     f" (o.chain_hash IS NULL AND {' AND '.join(f'o.{name} IS s.{name}' for name in _ALIKE)}) ORDER BY o.entry LIMIT 1"
 )
 _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
