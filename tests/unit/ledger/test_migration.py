@@ -19,7 +19,7 @@ from hypothesis.stateful import rule
 from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
-from ldp_budget.accounting import ledger_move
+from ldp_budget.accounting import ledger_move, policy_versions
 from ldp_budget.accounting.ledger_move import Moved
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMoved, ReservationConflict
 from ldp_budget.ledger import migration_copy, window_backfill, write_queue
@@ -648,7 +648,7 @@ def test_backfill_interrupted_before_a_move_is_done_after_it(clock: Clock, monke
         for user in USERS:
             accountant.spend(user, coin("0.5"), key="k")
         with monkeypatch.context() as patch:
-            patch.setattr(window_backfill, "fill_ahead", lambda *given: 1 / 0)
+            patch.setattr(policy_versions, "fill_ahead", lambda *given: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 accountant.set_policy("default", ["lifetime=9", "day=1"])
         assert accountant.spend("user-1", coin("0.25"))
