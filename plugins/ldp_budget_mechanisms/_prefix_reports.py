@@ -34,6 +34,7 @@ import numpy as np
 
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw
 from ldp_budget.sdk.hash_families import HashFamily
+from ldp_budget.sdk.parities import parities
 
 from ._sketch_reports import hadamard
 
@@ -87,7 +88,7 @@ class PrefixFamily:
         distinct, place = np.unique(parents, return_inverse=True)
         cells = self.parents(functions, self.parents.points(distinct)[place].reshape(parents.shape))
         for row in range(self.bits):
-            cells = cells ^ (_parity(self.rows[row].take(functions) & children) << row)
+            cells = cells ^ (parities(self.rows[row].take(functions) & children).astype(np.int64) << row)
         return cells
 
     def support(self, table: Cells, parents: NDArray[Any], children: Cells) -> Cells:
@@ -210,8 +211,3 @@ class FoundLaw:
         law = StudentLaw(self.freedom)
         low, _ = law.ends(estimate, 1 - (1 - level) / self.tried)
         return low, law.ends(estimate, level)[1]
-
-
-def _parity(numbers: Cells) -> Cells:
-    """Return 1 for each number with an odd number of ones."""
-    return np.bitwise_count(numbers).astype(np.int64) & 1

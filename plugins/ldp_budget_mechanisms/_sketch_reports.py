@@ -17,6 +17,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw, check_same
 from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
+from ldp_budget.sdk.parities import parities
 from ldp_budget.sdk.report_relations import hadamard as hadamard
 
 if TYPE_CHECKING:
@@ -236,10 +237,7 @@ def number_hcms_reports(reports: Reports, family: HashFamily, first: int, second
     """Return 1 if the sign is that of the first of two values, 0 if of the second; 2 if theirs are the same."""
     rows = reports.astype(np.int64)
     places = rows >> 1
-    own, other = (
-        np.bitwise_count(places & family.cells_of(value)[places >> cell_bits(family)]) & 1
-        for value in (first, second)
-    )
+    own, other = (parities(places & family.cells_of(value)[places >> cell_bits(family)]) for value in (first, second))
     return np.where(own == other, 2, own == rows & 1)
 
 

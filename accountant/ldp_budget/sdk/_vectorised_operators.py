@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._columns import BIT, LONG, Column, aligned, cast, filled, type_for
+from .parities import parities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,7 +191,7 @@ def parity(call: Call) -> Column:
     if column.kind is object:
         odd = np.frompyfunc(lambda number: number.bit_count() & 1, 1, 1)
         return call.result(BIT, lambda lot: odd(get(lot)).astype(BIT))
-    return call.result(BIT, lambda lot: (np.bitwise_count(get(lot)) & 1).view(BIT))
+    return call.result(BIT, lambda lot: parities(get(lot)).view(BIT))
 
 
 # -- with whole vectors ----------------------------------------------------------------------------------------------

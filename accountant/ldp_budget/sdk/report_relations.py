@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import NotSupported
 from ..sampling import open_stream
 from .interpreter import as_reports, check_rows, column_sums
+from .parities import parities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -203,8 +204,7 @@ class CodeParity(Relation):
         return 0, self.words - 1
 
     def of(self, rows: NDArray[Any], answer: int) -> Ints:
-        parity: Ints = np.bitwise_count(rows.astype(np.int64) & self.codes[answer]).astype(np.int64) & 1
-        return parity
+        return parities(rows.astype(np.int64) & self.codes[answer]).astype(np.int64)
 
     def _counts(self, rows: NDArray[Any]) -> Ints:
         sums = hadamard(self._numbers(rows, self.words))[self.codes]

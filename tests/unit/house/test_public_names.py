@@ -244,6 +244,7 @@ ldp_budget.sdk.mechanism
 ldp_budget.sdk.numeric_mechanism
 ldp_budget.sdk.operator_forms
 ldp_budget.sdk.parameters
+ldp_budget.sdk.parities
 ldp_budget.sdk.program_text
 ldp_budget.sdk.questionnaire_estimates
 ldp_budget.sdk.report_relations

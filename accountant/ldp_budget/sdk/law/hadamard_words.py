@@ -23,6 +23,7 @@ import numpy as np
 from ...sampling import ONE
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
+from ..parities import parities
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .totality import cannot_fail
 from .tracked_answers import names_in
@@ -71,7 +72,7 @@ class HadamardWords(Law):
             raise Unknown(f"the codes of {count} answers are not computed")
         codes, words = (_computed(x, np.arange(count)) for x in (code, turn))
         good = (codes > 0).all() and max(int(codes.max()), int(words.max())) < bound and (words >= 0).all()
-        if not good or len(np.unique(codes)) < count or not (np.bitwise_count(codes & words) & 1).all():
+        if not good or len(np.unique(codes)) < count or not parities(codes & words).all():
             raise Unknown("the codes are not different, or a word does not turn the parity round")
         self.kept = 1 - Fraction(threshold, ONE)
         """The probability that the report has an odd parity with the user's code."""
