@@ -35,8 +35,7 @@ import numpy as np
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw
 from ldp_budget.sdk.hash_families import HashFamily
 from ldp_budget.sdk.parities import parities
-
-from ._sketch_reports import hadamard
+from ldp_budget.sdk.report_relations import hadamard
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,6 @@ from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.estimates import CountEstimate, StudentLaw, check_same
 from ldp_budget.sdk.interpreter import as_reports, check_rows, column_sums
 from ldp_budget.sdk.parities import parities
-from ldp_budget.sdk.report_relations import hadamard as hadamard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

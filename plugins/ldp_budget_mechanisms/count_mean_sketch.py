@@ -480,7 +480,7 @@ class HadamardCountMeanSketch(Sketch):
         return count_hcms_reports(reports, self._family, self.fingerprint)
 
     def _cell_sums(self, rows: Cells) -> Cells:
-        from ._sketch_reports import hadamard
+        from ldp_budget.sdk.report_relations import hadamard
 
         return hadamard(rows)
 

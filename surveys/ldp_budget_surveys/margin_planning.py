@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.margins import MOST_RESPONDENTS, Precision
+from ldp_budget.registry.margins import MOST_RESPONDENTS, Precision, least_respondents
 from ldp_budget.registry.ranking import check_number, frequency_mechanisms
+from ldp_budget.sdk.subsampled_estimates import without_replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ class Sample:
         sampling = 1.0
         if self.population is not None:
             population = max(people, self.population // parts)
-            sampling = (population - people) / (population - 1) if population > 1 else 0.0
+            sampling = without_replacement(people, population)
         return precision.worst(people, sampling, self.design_effect).margin
 
 
@@ -144,8 +145,8 @@ def plan_question(
         chosen = _least_epsilon(lambda each: _best(each, answers, people, sample).margin <= wanted)
     elif chosen is not None and respondents is None and margin is not None:
         at, wanted = chosen, margin
-        respondents = _least_people(
-            lambda people: _best(at, answers, people, sample).margin <= wanted, sample.most_respondents
+        respondents = least_respondents(
+            lambda people: _best(at, answers, people, sample).margin <= wanted, most=sample.most_respondents
         )
     if chosen is None or respondents is None:
         return _without_answer(chosen, respondents, margin)
@@ -191,19 +192,6 @@ def table(epsilon: Decimal, answers: int, respondents: int, sample: Sample) -> l
 
 def _best(epsilon: Decimal, answers: int, respondents: int, sample: Sample) -> Candidate:
     return candidates(epsilon, answers, respondents, sample)[0]
-
-
-def _least_people(enough: Callable[[int], bool], most: int) -> int | None:
-    """Return the least number of people that is enough; None if `most` are not."""
-    if not enough(most):
-        return None
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def _least_epsilon(enough: Callable[[Decimal], bool]) -> Decimal | None:

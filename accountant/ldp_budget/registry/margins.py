@@ -158,13 +158,13 @@ def _asked(respondents: int, part: tuple[int, int]) -> int:
     return max(1, respondents * part[0] // part[1])
 
 
-def least_respondents(enough: Callable[[int], bool], least: int = 1) -> int | None:
-    """Return the least number of respondents that is enough, from `least` on; None if no number is."""
+def least_respondents(enough: Callable[[int], bool], least: int = 1, most: int = MOST_RESPONDENTS) -> int | None:
+    """Return the least number of respondents that is enough, from `least` to `most`; None if no number is."""
     from bisect import bisect_left
 
-    if not enough(MOST_RESPONDENTS):
+    if not enough(most):
         return None
-    return bisect_left(range(least, MOST_RESPONDENTS), True, key=enough) + least
+    return bisect_left(range(least, most), True, key=enough) + least
 
 
 def margin_for(mechanism: Mechanism, users: int) -> float:

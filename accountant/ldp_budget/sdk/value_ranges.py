@@ -57,6 +57,15 @@ def names_in(expression: Expression) -> Iterator[str]:
             yield from names_in(each)
 
 
+def names_read(expression: Expression) -> Iterator[str]:
+    """Yield the names that the value of a step depends on: a draw of the secret does not depend on what it is kept for."""
+    if isinstance(expression, list) and OPERATORS[expression[0]].kind == "memo":
+        for each in expression[3:]:
+            yield from names_in(each)
+    else:
+        yield from names_in(expression)
+
+
 def last_of(program: Program) -> int:
     """Return the largest `value` of a program."""
     given = program.input

@@ -22,7 +22,7 @@ from ldp_budget import InvalidParameter, NotSupported
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.hash_families import HashFamily
-from ldp_budget_mechanisms._sketch_reports import hadamard
+from ldp_budget.sdk.report_relations import hadamard
 
 Hcms: Any = ldp_budget.mechanism("hcms")
 

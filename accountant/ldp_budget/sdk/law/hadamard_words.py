@@ -24,9 +24,9 @@ from ...sampling import ONE
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
 from ..parities import parities
+from ..value_ranges import names_in
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .totality import cannot_fail
-from .tracked_answers import names_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -29,10 +29,11 @@ from ...sampling import ONE
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
 from ..interpreter import bit_of, evaluate
+from ..value_ranges import names_read
 from .kept_draws import of_places
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .totality import bounds_of
-from .tracked_answers import Cells, check_labels, names_in, public_maps, shared
+from .tracked_answers import Cells, check_labels, public_maps, shared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +105,7 @@ class IndependentPlaces(Law):
             raise Unknown("some answer may come to no report")
         check_labels(program)
         self.program = program
-        self._uses = Counter(name for _, x in program.steps for name in _read(x))
+        self._uses = Counter(name for _, x in program.steps for name in names_read(x))
         self._uses.update(part[1] for part in program.report["parts"])
         reason = "no row is sent"
         for cells in (None, *public_maps(program, bounds)):
@@ -385,15 +386,6 @@ def _kinds(values: list[Any]) -> str:
 def _ordered(p: Fraction, q: Fraction) -> tuple[int, Fraction]:
     """Order likelihood ratios, infinite ones last."""
     return (1, p) if not q and p else (0, p / q if q else Fraction(0))
-
-
-def _read(x: Any) -> Any:
-    """Yield the names that a step reads; a memo does not read what it is kept for."""
-    if isinstance(x, list) and OPERATORS[x[0]].kind == "memo":
-        for each in x[3:]:
-            yield from names_in(each)
-    else:
-        yield from names_in(x)
 
 
 def _draws_of(node: Any, own: int) -> Any:

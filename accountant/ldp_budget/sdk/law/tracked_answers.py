@@ -31,6 +31,7 @@ from ...errors import NotSupported
 from ..channels import Comparison, Factor
 from ..client_program import OPERATORS
 from ..interpreter import as_reports, bit_of
+from ..value_ranges import names_in, names_read
 from .kept_draws import of_answers
 from .law import Law, Pairs, Unknown, Worst, loss_of
 from .symbolic_answers import (
@@ -74,15 +75,6 @@ class Cells(NamedTuple):
     inner: frozenset[str]
     size: int
     hashed: bool
-
-
-def names_in(x: Any) -> Iterator[str]:
-    """Yield the names in an expression, numbers that are text among them."""
-    if isinstance(x, list):
-        for each in x[2 if OPERATORS[x[0]].labelled else 1 :]:
-            yield from names_in(each)
-    elif isinstance(x, str):
-        yield x
 
 
 class TrackedAnswers(Law):
@@ -573,21 +565,12 @@ def public_maps(program: Program, bounds: dict[str, Any]) -> Iterator[Cells]:
         if "value" not in private or not all(_is_public_draw(steps[each]) for each in before if each in steps):
             continue
         outside = [(other, y) for other, y in program.steps if other != name and other not in before]
-        read = {each for _, y in outside for each in _used_names(y)}
+        read = {each for _, y in outside for each in names_read(y)}
         sent = {part[1] for part in program.report["parts"]}
         if (read | sent) & private:
             continue
         hashed = any(_has_hash(steps.get(each, 0)) for each in {*before, name})
         yield Cells(name, frozenset(before - {"value", *program.tables}), size.high + 1, hashed)
-
-
-def _used_names(x: Any) -> Iterator[str]:
-    """Yield the names that the value of a step depends on: a draw of the secret does not depend on what it is kept for."""
-    if isinstance(x, list) and OPERATORS[x[0]].kind == "memo":
-        for each in x[3:]:
-            yield from names_in(each)
-    else:
-        yield from names_in(x)
 
 
 def _ancestors(steps: dict[str, Any], x: Any) -> set[str]:
