@@ -9,7 +9,7 @@ import numpy as np
 from report import Row
 
 import ldp_budget
-from ldp_budget_mechanisms._sketch_reports import HashFamily
+from ldp_budget.sdk.hash_families import HashFamily
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import numpy as np
 import ldp_budget
 from ldp_budget.sdk.estimates import CountAggregate
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
-from ldp_budget_mechanisms._sketch_reports import HashFamily
+from ldp_budget.sdk.hash_families import HashFamily
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
