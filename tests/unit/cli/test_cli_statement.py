@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_statement_of_a_reservation_that_was_voided_is_given_back(charged: Comma
 
 
 def test_statement_of_a_changed_ledger_warns_and_exits_with_1(charged: CommandLine, tmp_path: Path) -> None:
-    with sqlite3.connect(charged.ledger) as database:
+    with closing(sqlite3.connect(charged.ledger)) as database, database:
         database.execute("update journal set epsilon = epsilon + 1 where entry = (select max(entry) from journal)")
     result = charged("statement", "alice", "--out", tmp_path / "alice.html", code=1)
     assert "Do not rely on this statement" in result.stderr or "the ledger" in result.stderr

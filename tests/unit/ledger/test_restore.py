@@ -104,6 +104,11 @@ def test_restore_of_the_log_of_a_lost_database_keeps_it(path: Path, backup: Path
     assert keys_of(path) == ["early"]
 
 
+def change(database: Path, sql: str) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(sql)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "spoil",
@@ -113,8 +118,8 @@ def test_restore_of_the_log_of_a_lost_database_keeps_it(path: Path, backup: Path
         lambda path, backup: os.truncate(backup, 8192),
         lambda path, backup: Path(f"{backup}.key").write_bytes(bytes(32)),
         lambda path, backup: Path(f"{path}.key").unlink(),
-        lambda path, backup: sqlite3.connect(backup).executescript("UPDATE journal SET epsilon = 1 WHERE entry = 2"),
-        lambda path, backup: sqlite3.connect(backup).executescript("DELETE FROM idempotency_records"),
+        lambda path, backup: change(backup, "UPDATE journal SET epsilon = 1 WHERE entry = 2"),
+        lambda path, backup: change(backup, "DELETE FROM idempotency_records"),
     ],
     ids=["missing", "no ledger", "truncated", "another key", "no key", "changed sum", "deleted rows"],
 )
