@@ -95,7 +95,10 @@ def test_sample_of_bad_arguments_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def realised(share: float, people: int, epsilon: str, sample: Sample, cv: float, rng: np.random.Generator) -> float:
-    """The error that 95 of 100 of 1,000 surveys stay below: people are drawn, randomized and estimated."""
+    """The error that 95 of 100 of 1,000 surveys stay below: people are drawn, randomized and estimated.
+
+    With groups, each person belongs to one of them by chance, and the error is that of the share in the first group.
+    """
     name = candidates(Decimal(epsilon), 4, people, sample)[0].mechanism
     built: Any = mechanism(name).calibrate(epsilon=epsilon, domain_size=4)
     population = sample.population or 50 * people
@@ -110,23 +113,26 @@ def realised(share: float, people: int, epsilon: str, sample: Sample, cv: float,
         )
         added = built.contributions(built.randomize(chosen, rng=int(rng.integers(2**31))))[:, 0]
         weights = np.ones(people) if not cv else rng.gamma(1 / cv**2, cv**2, people)
+        weights = weights * (rng.integers(0, sample.groups, people) == 0)
         errors.append(weights @ added / weights.sum() - share)
     return float(np.quantile(np.abs(errors), 0.95))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("sample", "cv"),
+    ("people", "sample", "cv"),
     [
-        (Sample(), 0.0),
-        (Sample(1.36), 0.6),
-        (Sample(population=600), 0.0),
-        (Sample(population=300), 0.0),
+        (300, Sample(), 0.0),
+        (300, Sample(1.36), 0.6),
+        (300, Sample(population=600), 0.0),
+        (300, Sample(population=300), 0.0),
+        (1200, Sample(groups=4), 0.0),
+        (1200, Sample(1.36, groups=4), 0.6),
     ],
-    ids=["simple", "weighted", "half of the population", "census"],
+    ids=["simple", "weighted", "half of the population", "census", "by group", "weighted by group"],
 )
-def test_planned_margin_is_that_of_simulated_surveys(sample: Sample, cv: float) -> None:
-    plan = plan_question(4, epsilon="2", respondents=300, sample=sample)
+def test_planned_margin_is_that_of_simulated_surveys(people: int, sample: Sample, cv: float) -> None:
+    plan = plan_question(4, epsilon="2", respondents=people, sample=sample)
     rng = np.random.default_rng(43)
-    worst = max(realised(share, 300, "2", sample, cv, rng) for share in (0.3, 0.5, 0.7, 0.9))
-    assert worst == pytest.approx(plan["margin"], rel=0.05)
+    worst = max(realised(share, people, "2", sample, cv, rng) for share in (0.3, 0.5, 0.7, 0.9))
+    assert worst == pytest.approx(plan["group_margin" if sample.groups > 1 else "margin"], rel=0.05)
