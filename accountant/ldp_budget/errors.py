@@ -168,7 +168,7 @@ class UnknownName(LdpBudgetError, LookupError):  # noqa: N818
             super().__init__(why or f"no {kind} is named {name!r}", hint=hint)
         else:
             problem = f"no {kind} is named {name!r}. {_listed(kind, self.known)}"
-            super().__init__(problem, hint=f"{_did_you_mean(name, self.known)} {hint}".strip())
+            super().__init__(problem, hint=f"{did_you_mean(name, self.known)} {hint}".strip())
 
 
 _MOST_NAMES = 30
@@ -183,7 +183,7 @@ def _listed(kind: str, names: tuple[str, ...]) -> str:
     return f"{many[0].upper()}{many[1:]}: {', '.join(names[:_MOST_NAMES])}{more}."
 
 
-def _did_you_mean(name: str, known: tuple[str, ...]) -> str:
+def did_you_mean(name: str, known: tuple[str, ...]) -> str:
     """Return a sentence with the known names of similar spelling; empty if there are none.
 
     Of a name that only looks like the given one, the sentence says in which code points it differs.

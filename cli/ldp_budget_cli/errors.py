@@ -26,6 +26,7 @@ from ldp_budget.errors import (
     SandboxError,
     UnknownName,
 )
+from ldp_budget.errors import did_you_mean as similar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -79,13 +80,9 @@ def where_to_look(path: str, error: OSError) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a sentence with the known names of similar spelling; empty if there are none."""
-    from difflib import get_close_matches
-
-    spelt = {each.lower(): each for each in known}
-    same = [name.lower()] if name.lower() in spelt else []
-    close = same or get_close_matches(name.lower().replace("_", "-"), list(spelt))
-    return f" Did you mean {' or '.join(repr(spelt[each]) for each in close)}?" if close else ""
+    """Return a sentence with the known names of similar spelling, after a space; empty if there are none."""
+    close = similar(name, tuple(known))
+    return f" {close}" if close else ""
 
 
 def _message(error: LdpBudgetError) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.charge_options import DEFAULT
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import check_local, open_ledger, parse_time, policy_names

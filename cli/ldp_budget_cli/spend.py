@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.charge_options import DEFAULT
 from ldp_budget.errors import InvalidParameter, UnknownName
 from ldp_budget.guarantees.fixed_point import printed_up
 from ldp_budget.reports.tables import is_address

@@ -17,7 +17,7 @@ from ldp_budget._files import canonical_json
 from ldp_budget._numbers import number_in
 from ldp_budget._validation import shown
 from ldp_budget.accounting.charge_request import charge_of, check_key
-from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.charge_options import DEFAULT
 
 from .error_codes import ServiceError
 

@@ -145,7 +145,7 @@ def row_of(balance: Any) -> dict[str, Any]:
 
 def ledger(accountant: Accountant, clock: Time) -> dict[str, Any]:
     """Policies, collections, spends, reservations, a run, labels, a plan, an erasure; records and shares."""
-    knows_notes = "note" in inspect.signature(Accountant.spend).parameters
+    knows_notes = not {"note", "options"}.isdisjoint(inspect.signature(Accountant.spend).parameters)
     note = {"note": "at the door"} if knows_notes else {}
     party: Any = COLLECTIONS["party"] if knows_notes else OUE
     for name, policy in POLICIES.items():

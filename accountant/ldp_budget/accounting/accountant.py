@@ -13,10 +13,11 @@ from __future__ import annotations
 import copy
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from .._later import Later
 from .._validation import check_call, check_instance, check_path, check_switch, shown
+from ..charge_options import DEFAULT, ChargeOptions, check_options
 from ..errors import InvalidParameter, LdpBudgetError
 from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
@@ -24,7 +25,6 @@ from ..ledger.checkpoints import Checkpointer, head_of, take
 from ..ledger.models import RESERVED
 from . import connect
 from .charge_request import LOCAL, Principal, request_in
-from .policies import DEFAULT
 from .receipts import REFUSED, BudgetExceeded
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ class Accountant:
             UnknownName: the policy does not exist.
             ClockError: the system clock is not plausible.
         """
-        request = self._request(user, mechanism, reports=reports, label=label, policy=policy)
+        request = self._request(user, mechanism, {"reports": reports, "label": label, "policy": policy})
         with self._ledger.reading(request.partition) as reading:
             return engine.quote(reading, request)
 
@@ -344,14 +344,7 @@ class Accountant:
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Charge reports of a mechanism to a user, or refuse.
 
@@ -361,16 +354,7 @@ class Accountant:
             user: the user who is charged.
             mechanism: a mechanism with its parameters; a collection, which charges its mechanism and is named in the
                 journal; or an object of another library, see `guarantee_of`.
-            reports: the number of reports, at least one.
-            key: an idempotency key, which makes a retry safe: the same key with the same request returns the stored
-                response. Use one key for one randomized output. Each user has keys of their own. Another collection
-                makes another request; another note does not.
-            label: an opaque name of yours for the memoized value that the reports repeat.
-            digest: hexadecimal; binds the report itself to the key, so it needs a key.
-            note: one line of at most 500 characters, stored with the charge until the user is erased. A repeated
-                request keeps its first note.
-            policy: the policy to check against.
-            strict: raise `BudgetExceeded` instead of returning a refusal.
+            options: reports, key, label, digest, note, policy, strict: see `ChargeOptions`.
 
         Returns:
             A receipt with the status `spent` or `refused`. It is true if and only if the report may be sent.
@@ -384,25 +368,21 @@ class Accountant:
             BudgetExceeded: the request was refused, and `strict` is True.
             ClockError: the system clock is not plausible.
         """
-        request = request_in(
-            self._ledger,
-            self._caller,
-            user,
-            mechanism,
-            reports=reports,
-            key=key,
-            label=label,
-            digest=digest,
-            note=note,
-            policy=policy,
-        )
+        strict = options.pop("strict", False)
+        request = self._request(user, mechanism, options)
         if strict is not False:
             return self._charge(request, strict)
         outcome = self._ledger.charge(engine.charge, [request])[0]
         return outcome.receipt() if isinstance(outcome, admission.Outcome) else admission.receipt_in(outcome)
 
-    def _request(self, user: str, mechanism: Mechanism | Collection | object, **arguments: Any) -> ChargeRequest:
-        return request_in(self._ledger, self._caller, user, mechanism, **arguments)
+    def _request(
+        self, user: str, mechanism: Mechanism | Collection | object, options: ChargeOptions, **more: Any
+    ) -> ChargeRequest:
+        try:
+            return request_in(self._ledger, self._caller, user, mechanism, **options, **more)
+        except TypeError:
+            check_options(options)
+            raise
 
     def _charge(self, request: ChargeRequest, strict: bool) -> Receipt:
         check_switch("strict", strict)
@@ -417,53 +397,28 @@ class Accountant:
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Do the same as `spend` in a task of an event loop, which runs other tasks meanwhile.
 
         Tasks that charge at the same time share a transaction. If the task is cancelled, the user may have been
         charged: ask again by the key.
         """
-        request = self._request(
-            user, mechanism, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy
-        )
-        return await self._charge_async(request, strict)
+        strict = options.pop("strict", False)
+        return await self._charge_async(self._request(user, mechanism, options), strict)
 
     async def reserve_async(
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
         *,
-        reports: int = 1,
         expires: float = 3600,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
+        strict = options.pop("strict", False)
         lasts = reservations.check_expires(expires)
-        request = self._request(
-            user,
-            mechanism,
-            reports=reports,
-            key=key,
-            label=label,
-            digest=digest,
-            note=note,
-            policy=policy,
-            kind=RESERVED,
-            lasts=lasts,
-        )
+        request = self._request(user, mechanism, options, kind=RESERVED, lasts=lasts)
         return await self._charge_async(request, strict)
 
     async def balance_async(self, user: str, policy: str = DEFAULT) -> Balance:
@@ -577,14 +532,8 @@ class Accountant:
         user: str,
         mechanism: Mechanism | Collection | object,
         *,
-        reports: int = 1,
         expires: float = 3600,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it.
 
@@ -594,14 +543,8 @@ class Accountant:
             user: the user who is charged.
             mechanism: a mechanism with its parameters; a collection, which charges its mechanism; or an object of
                 another library, see `guarantee_of`.
-            reports: the number of reports, at least one.
             expires: seconds, above 0 and at most 366 days.
-            key: an idempotency key, which makes a retry safe, as with `spend`.
-            label: your name for the memoized value that the reports repeat.
-            digest: hexadecimal; binds the report itself to the key, so it needs a key.
-            note: one line of at most 500 characters, stored with the charge until the user is erased.
-            policy: the policy to check against.
-            strict: raise `BudgetExceeded` instead of returning a refusal.
+            options: reports, key, label, digest, note, policy, strict: see `ChargeOptions`.
 
         Returns:
             A receipt with the status `reserved` or `refused`. Pass the `receipt` of a reserved one to `commit` or
@@ -616,19 +559,9 @@ class Accountant:
             BudgetExceeded: the request was refused, and `strict` is True.
             ClockError: the system clock is not plausible.
         """
-        request = self._request(
-            user,
-            mechanism,
-            reports=reports,
-            key=key,
-            label=label,
-            digest=digest,
-            note=note,
-            policy=policy,
-            kind=RESERVED,
-            lasts=reservations.check_expires(expires),
-        )
-        return self._charge(request, strict)
+        strict = options.pop("strict", False)
+        lasts = reservations.check_expires(expires)
+        return self._charge(self._request(user, mechanism, options, kind=RESERVED, lasts=lasts), strict)
 
     def commit(self, receipt: str) -> Receipt:
         """Keep the charge of a reservation.

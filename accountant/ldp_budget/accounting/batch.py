@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json
 from .._validation import check_many, check_user, shown_with_type
+from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, KeyConflict, LdpBudgetError, LedgerError
 from ..guarantees.fixed_point import LARGEST
 from ..ledger.models import BOUND, CHARGED, PART_OF_RUN, SPENT, BatchRunRecord
@@ -27,7 +28,6 @@ from ..sdk.mechanism import Mechanism
 from . import engine
 from .admission import receipts_in
 from .charge_request import ChargeRequest, RequestTemplate, check_key, chosen_of, key_hash, request_template
-from .policies import DEFAULT
 from .receipts import REFUSED
 
 if TYPE_CHECKING:

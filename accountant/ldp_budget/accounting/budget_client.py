@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack, runtime_checkable
 
-from .policies import DEFAULT
+from ..charge_options import DEFAULT, ChargeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -89,14 +89,7 @@ class BudgetClient(Protocol):
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Charge reports of a mechanism to a user, or refuse."""
 
@@ -104,14 +97,7 @@ class BudgetClient(Protocol):
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Do the same as `spend` in a task of an event loop, which runs other tasks meanwhile."""
 
@@ -137,14 +123,8 @@ class BudgetClient(Protocol):
         user: str,
         mechanism: Mechanism | Collection | object,
         *,
-        reports: int = 1,
         expires: float = 3600,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it."""
 
@@ -153,14 +133,8 @@ class BudgetClient(Protocol):
         user: str,
         mechanism: Mechanism | Collection | object,
         *,
-        reports: int = 1,
         expires: float = 3600,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
 

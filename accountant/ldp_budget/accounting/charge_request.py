@@ -14,6 +14,7 @@ from unicodedata import category
 
 from .._files import canonical_json
 from .._validation import check_name, check_text, check_user, check_whole, shown, shown_with_type
+from ..charge_options import DEFAULT
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee, Memoised
 from ..guarantees.costs import measured
@@ -311,7 +312,7 @@ _MOST_TEMPLATES = 1000
 def request_template(
     asked: Mechanism | Collection | object,
     *,
-    policy: str,
+    policy: str = DEFAULT,
     reports: int = 1,
     label: str | None = None,
     digest: str | None = None,

@@ -254,7 +254,6 @@ def _within(costs: Costs, limit: Costs) -> bool:
 
 # -- policies --------------------------------------------------------------------------------------------------
 
-DEFAULT = "default"
 ANY_RELATION = "any"
 
 

@@ -31,8 +31,8 @@ import numpy as np
 
 from .._files import canonical_json
 from ..accounting.books import MARK_BYTES, note_of
-from ..accounting.policies import DEFAULT
 from ..accounting.stored_reports import Taken
+from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..registry.questionnaire import report_layout
 from .public_attributes import PublicAttributes, read_attributes

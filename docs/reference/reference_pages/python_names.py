@@ -6,7 +6,7 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from ldp_budget import composition, sampling, testing
+from ldp_budget import charge_options, composition, sampling, testing
 from ldp_budget.accounting import (
     admin_log,
     batch,
@@ -33,6 +33,7 @@ ANSWERS: Names = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
     (budget_projection, ("Remaining", "BudgetPoint", "Binding")),
     (api_keys, ("ApiKeys", "ApiKey")),
+    (charge_options, ("ChargeOptions",)),
     (charge_request, ("Principal",)),
     (admin_log, ("Record",)),
     (ledger_operations, ("LedgerOperations",)),

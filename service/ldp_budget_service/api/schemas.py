@@ -36,6 +36,7 @@ from ldp_budget.accounting.charge_request import (
 from ldp_budget.accounting.limits import Limit, ShareLimit
 from ldp_budget.accounting.policies import ANY_RELATION, Policy
 from ldp_budget.accounting.receipts import Balance, LimitState, Receipt
+from ldp_budget.charge_options import DEFAULT, ChargeOptions, check_options
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import from_json
 from ldp_budget.guarantees.fixed_point import LARGEST, Costs, canonical
@@ -56,24 +57,20 @@ Body = dict[str, Any]
 _TOGETHER, _BYTES_TOGETHER = 2_000, 1 << 19
 
 
-def charge_body(
-    user: str,
-    chosen: Mechanism | Collection | object,
-    *,
-    reports: int,
-    policy: str,
-    label: str | None,
-    digest: str | None = None,
-    note: str | None = None,
-) -> Body:
-    """Return the body of a charge for a user. Raises `InvalidParameter` as `Accountant.spend` does."""
+def charge_body(user: str, chosen: Mechanism | Collection | object, options: ChargeOptions) -> Body:
+    """Return the body of a charge for a user, without the options that are no part of it: `key` and `strict`.
+
+    Raises `InvalidParameter` as `Accountant.spend` does.
+    """
+    check_options(options)
+    label = options.get("label")
     body = {
         "user": sendable("user", check_user(user)),
-        "reports": check_whole("reports", reports, 1, MOST_REPORTS),
-        "policy": sendable("policy", check_name("policy", policy)),
+        "reports": check_whole("reports", options.get("reports", 1), 1, MOST_REPORTS),
+        "policy": sendable("policy", check_name("policy", options.get("policy", DEFAULT))),
         "label": None if label is None else sendable("label", check_text("label", label)),
-        "digest": check_digest(digest),
-        "note": check_note(note),
+        "digest": check_digest(options.get("digest")),
+        "note": check_note(options.get("note")),
     }
     return {**{name: value for name, value in body.items() if value is not None}, **charged(chosen)}
 

@@ -15,6 +15,7 @@ from ..api.schemas import charge_body, header_of, sendable
 
 if TYPE_CHECKING:
     from ldp_budget.accounting.batch import Spend
+    from ldp_budget.charge_options import ChargeOptions
 
     from .transport import Service
 
@@ -46,15 +47,8 @@ def _encoded(value: Any) -> bytes:
 
 def line_of(spend: Spend) -> bytes:
     """Return a spend as a line with its own key, a new one if it has none. Raises `InvalidParameter`."""
-    body = charge_body(
-        spend.user,
-        spend.mechanism,
-        reports=spend.reports,
-        policy=spend.policy,
-        label=spend.label,
-        digest=spend.digest,
-        note=spend.note,
-    )
+    options: ChargeOptions = {"reports": spend.reports, "policy": spend.policy, "label": spend.label}
+    body = charge_body(spend.user, spend.mechanism, {**options, "digest": spend.digest, "note": spend.note})
     return json.dumps({**body, "key": header_of(spend.key)}, separators=(",", ":")).encode() + b"\n"
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from ldp_budget._dataframes import check_texts
 from ldp_budget._validation import (
@@ -30,10 +30,11 @@ from ldp_budget.accounting.budget_projection import check_series
 from ldp_budget.accounting.bulk_run import charge_run
 from ldp_budget.accounting.charge_request import MOST_REPORTS, Principal, bound_digest, check_note, mechanism_of
 from ldp_budget.accounting.limits import as_limits, as_shares
-from ldp_budget.accounting.policies import DEFAULT, Plan
+from ldp_budget.accounting.policies import Plan
 from ldp_budget.accounting.policy_versions import check_override
 from ldp_budget.accounting.receipts import BudgetExceeded
 from ldp_budget.accounting.reservations import check_expires
+from ldp_budget.charge_options import DEFAULT, ChargeOptions
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
 from ldp_budget.guarantees.fixed_point import LARGEST
 from ldp_budget.registry.collections import Collection
@@ -227,7 +228,7 @@ class Client(BudgetClient):
         label: str | None = None,
         policy: str = DEFAULT,
     ) -> Receipt:
-        body = charge_body(user, mechanism, reports=reports, policy=policy, label=label)
+        body = charge_body(user, mechanism, {"reports": reports, "policy": policy, "label": label})
         with Rewording(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
         return self._read(schemas.receipt_of, answer)
@@ -236,34 +237,17 @@ class Client(BudgetClient):
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
-        body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
-        bound_digest(digest, key)
-        return self._ask_to_charge("/v1/spends", body, mechanism, key, strict)
+        return self._ask_to_charge("/v1/spends", user, mechanism, options)
 
     async def spend_async(
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
-        spend = partial(self.spend, reports=reports, key=key, label=label, digest=digest, note=note, policy=policy)
-        return await in_thread(spend, user, mechanism, strict=strict)
+        return await in_thread(partial(self.spend, user, mechanism, **options))
 
     def spend_many(
         self,
@@ -300,36 +284,21 @@ class Client(BudgetClient):
         user: str,
         mechanism: Mechanism | Collection | object,
         *,
-        reports: int = 1,
         expires: float = 3600,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
         check_expires(expires)
-        body = charge_body(user, mechanism, reports=reports, policy=policy, label=label, digest=digest, note=note)
-        bound_digest(digest, key)
-        return self._ask_to_charge("/v1/reservations", {**body, "expires": expires}, mechanism, key, strict)
+        return self._ask_to_charge("/v1/reservations", user, mechanism, options, expires=expires)
 
     async def reserve_async(
         self,
         user: str,
         mechanism: Mechanism | Collection | object,
         *,
-        reports: int = 1,
         expires: float = 3600,
-        key: str | None = None,
-        label: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        strict: bool = False,
+        **options: Unpack[ChargeOptions],
     ) -> Receipt:
-        reserve = partial(self.reserve, reports=reports, expires=expires, key=key, label=label, digest=digest)
-        return await in_thread(reserve, user, mechanism, note=note, policy=policy, strict=strict)
+        return await in_thread(partial(self.reserve, user, mechanism, expires=expires, **options))
 
     def commit(self, receipt: str) -> Receipt:
         return self._ask_to_end(receipt, "commit")
@@ -537,9 +506,16 @@ class Client(BudgetClient):
         return self._read_value(schemas.receipt_of, row)
 
     def _ask_to_charge(
-        self, path: str, body: dict[str, Any], chosen: Mechanism | Collection | object, key: str | None, strict: bool
+        self,
+        path: str,
+        user: str,
+        chosen: Mechanism | Collection | object,
+        options: ChargeOptions,
+        **more: Any,
     ) -> Receipt:
-        check_switch("strict", strict)
+        body = {**charge_body(user, chosen, options), **more}
+        strict, key = check_switch("strict", options.get("strict", False)), options.get("key")
+        bound_digest(options.get("digest"), key)
         sent = header_of(key)
         with Rewording(self.name, chosen, sent if key is None else key):
             answer = self._service.ask("POST", path, body, key=sent, writes=True, accept=BUDGET_EXCEEDED)

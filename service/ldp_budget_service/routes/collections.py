@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ldp_budget import InvalidParameter, NotSupported, UnknownName
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
-from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.charge_options import DEFAULT
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import About
 from ldp_budget.registry.surveys import MINIMUM_GROUP, MOST_GROUP

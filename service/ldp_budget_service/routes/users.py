@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ldp_budget import InvalidParameter, UnknownName
 from ldp_budget._validation import canonical_text
-from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.charge_options import DEFAULT
 from ldp_budget_service.api import schemas
 from ldp_budget_service.api.schemas import MOST_ENTRIES, balance_row
 

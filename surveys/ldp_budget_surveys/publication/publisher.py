@@ -22,7 +22,7 @@ import numpy as np
 
 from ldp_budget._files import alone_in, canonical_json, create_private, sync_folder
 from ldp_budget.accounting.books import MARK_BYTES
-from ldp_budget.accounting.policies import DEFAULT
+from ldp_budget.charge_options import DEFAULT
 from ldp_budget.errors import InvalidParameter, PublicationError, TooFewReports
 from ldp_budget.reports.inbox import Inbox, Marks
 

@@ -126,6 +126,7 @@ ldp_budget.accounting.reservations
 ldp_budget.accounting.rule_comparison
 ldp_budget.accounting.stored_reports
 ldp_budget.accounting.usage_stats
+ldp_budget.charge_options
 ldp_budget.client
 ldp_budget.composition
 ldp_budget.composition.filters

@@ -1,0 +1,49 @@
+"""`ChargeOptions`: the keyword arguments that every call that charges one user takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from .errors import InvalidParameter, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT = "default"
+"""The policy of a call that names none."""
+
+
+class ChargeOptions(TypedDict, total=False):
+    """The options of `spend` and `reserve`, each of which may be left out.
+
+    Parameters:
+        reports: the number of reports, at least one; by default 1.
+        key: an idempotency key, which makes a retry safe: the same key with the same request returns the stored
+            response. Use one key for one randomized output. Each user has keys of their own. Another collection makes
+            another request; another note does not.
+        label: an opaque name of yours for the memoized value that the reports repeat.
+        digest: hexadecimal; binds the report itself to the key, so it needs a key.
+        note: one line of at most 500 characters, stored with the charge until the user is erased. A repeated request
+            keeps its first note.
+        policy: the policy to check against; by default `default`.
+        strict: True raises `BudgetExceeded` instead of returning a refusal.
+    """
+
+    reports: int
+    key: str | None
+    label: str | None
+    digest: str | None
+    note: str | None
+    policy: str
+    strict: bool
+
+
+NAMES = tuple(ChargeOptions.__annotations__)
+"""The names of the options, which no field of a mechanism may have."""
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Raise `InvalidParameter` for an option that no charge has; it names the options that resemble it."""
+    for name in options:
+        if name not in NAMES:
+            raise InvalidParameter("option", f"one of {', '.join(NAMES)}", repr(name), hint=did_you_mean(name, NAMES))

@@ -1,0 +1,66 @@
+"""The options of a charge: one list of names for every call that charges, and an error for any other name."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldp_budget import Accountant, BudgetExceeded, Mechanism, mechanism
+from ldp_budget.charge_options import NAMES, check_options
+from ldp_budget.errors import InvalidParameter
+from ldp_budget_service.client import Client
+
+OUE: Mechanism = mechanism("oue")(epsilon=1, domain_size=3)
+UNKNOWN = (
+    r"option must be one of reports, key, label, digest, note, policy, strict: got 'labl'\. Did you mean 'label'\?"
+)
+
+
+def called(budget: Any, call: str, **options: Any) -> Any:
+    found = getattr(budget, call)("ada", OUE, **options)
+    return asyncio.run(found) if call.endswith("_async") else found
+
+
+@pytest.mark.parametrize("call", ["spend", "reserve", "spend_async", "reserve_async"])
+@pytest.mark.policy("lifetime=2")
+def test_charge_with_an_unknown_option_charges_nothing_and_names_the_similar_one(
+    accountant: Accountant, call: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=UNKNOWN):
+        called(accountant, call, labl="x")
+    assert accountant.balance("ada").limits[0].spent.epsilon == 0
+
+
+@pytest.mark.parametrize("call", ["spend", "reserve"])
+def test_client_with_an_unknown_option_sends_nothing(call: str) -> None:
+    with (
+        Client("https://ledger.invalid", "key", patience=0.01) as client,
+        pytest.raises(InvalidParameter, match=UNKNOWN),
+    ):
+        called(client, call, labl="x")
+
+
+@pytest.mark.parametrize("call", ["spend", "reserve", "spend_async", "reserve_async"])
+@pytest.mark.policy("lifetime=3")
+def test_charge_with_every_option_uses_each(accountant: Accountant, call: str) -> None:
+    given = {"reports": 2, "key": "k", "label": "first", "digest": "ab", "note": "door", "policy": "default"}
+    assert set(NAMES) == {*given, "strict"}
+    receipt = called(accountant, call, **given)
+    assert (receipt.cost.epsilon, receipt.repeated) == (2, False)
+    assert called(accountant, call, **given).repeated
+    assert accountant.history("ada")[0]["note"] == "door"
+    with pytest.raises(BudgetExceeded):
+        called(accountant, call, reports=2, strict=True)
+
+
+@given(st.text())
+def test_check_options_refuses_every_other_name(name: str) -> None:
+    if name in NAMES:
+        check_options({name: None})
+        return
+    with pytest.raises(InvalidParameter, match="option must be one of"):
+        check_options({name: None})
