@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from report import Report, page_path, verdicts
+from report import Report, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,10 +37,11 @@ class Part(NamedTuple):
     "--out",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    default=HERE,
-    help="Folder for the pages and pictures.  [default: beside this script]",
+    default=Path("build/reproductions"),
+    help="Folder for the pages, pictures and tables.  [default: build/reproductions]",
 )
-def main(documents: tuple[str, ...], quick: bool, folder: Path) -> None:
+@click.option("--record", is_flag=True, help="Write the tables and the overview beside this script, too.")
+def main(documents: tuple[str, ...], quick: bool, folder: Path, record: bool) -> None:
     """Compute again what the sources print, named by number (all by default), and set it beside the printed."""
     parts = [part for document in documents or DOCUMENTS for part in parts_of(document, folder, quick)]
     with click.progressbar(parts, item_show_func=lambda part: part and part.title, label="reproductions") as bar:
@@ -48,7 +49,10 @@ def main(documents: tuple[str, ...], quick: bool, folder: Path) -> None:
             part.run(part.report)
     for report in {part.report: None for part in parts}:
         click.echo(f"{report.write()}")
-    write_summary(folder)
+        if record:
+            click.echo(f"{report.record(HERE)}")
+    if record:
+        write_summary()
 
 
 def parts_of(document: str, folder: Path, quick: bool) -> Iterator[Part]:
@@ -58,19 +62,20 @@ def parts_of(document: str, folder: Path, quick: bool) -> Iterator[Part]:
         yield Part(report, f"{document}: {title}", run)
 
 
-def write_summary(folder: Path) -> None:
-    """The overview, with a row for every page in the folder."""
+def summary() -> str:
+    """The table of the overview, with a row for every document."""
     lines = ["| source | rows | reproduced | not reproduced |\n| --- | --- | --- | --- |\n"]
     for document in DOCUMENTS:
-        path = page_path(folder, document)
-        if path.exists():
-            title, *_ = (page := path.read_text(encoding="utf-8")).splitlines()
-            found = [reproduced for _, reproduced in verdicts(page)]
-            count = sum(found)
-            link = f"[{document}: {title.removeprefix('# ')}]({path.name})"
-            lines.append(f"| {link} | {len(found)} | {count} | {len(found) - count} |\n")
+        title = importlib.import_module(f"document_{document}").TITLE
+        found = [reproduced for _, reproduced in verdicts(HERE / f"{document}.csv")]
+        link = f"[{document}: {title}]({document}.csv)"
+        lines.append(f"| {link} | {len(found)} | {sum(found)} | {len(found) - sum(found)} |\n")
+    return "".join(lines)
+
+
+def write_summary() -> None:
     overview = (HERE / "README.md").read_text(encoding="utf-8")
-    (folder / "README.md").write_text(_SUMMARY.sub(lambda _: "".join(lines), overview), encoding="utf-8")
+    (HERE / "README.md").write_text(_SUMMARY.sub(lambda _: summary(), overview), encoding="utf-8")
 
 
 if __name__ == "__main__":

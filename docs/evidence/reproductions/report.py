@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -40,7 +41,7 @@ class Row:
 
 
 class Report:
-    """The page of one document, written as Markdown; its pictures go into the folder `pictures` beside it.
+    """The page of one document, as Markdown, with its pictures in the folder `pictures` and its rows as CSV.
 
     `quick` asks the parts for fewer repeats, as the tests do. Numbers are shown with six digits; a cell that should
     look different is given as text.
@@ -49,15 +50,19 @@ class Report:
     def __init__(self, document: str, title: str, folder: Path, quick: bool) -> None:
         self.document = document
         self.quick = quick
+        self.title = title
         self._folder = folder
+        self._section = ""
+        self._rows: list[tuple[str, Row]] = []
         self._blocks = [
             f"# {title}",
-            "What [their text](../sources.md) prints, beside what comes out. Written by "
+            "What their text prints, beside what comes out. Written by "
             f"`python docs/evidence/reproductions{' --quick' if quick else ''} {document}`.",
         ]
 
     def section(self, title: str, *paragraphs: str) -> None:
         """A heading and the paragraphs under it."""
+        self._section = title
         self._blocks += [f"## {title}", *paragraphs]
 
     def text(self, paragraph: str) -> None:
@@ -70,6 +75,8 @@ class Report:
 
     def compare(self, rows: Iterable[Row]) -> None:
         """A table of printed results, each beside ours and marked reproduced or not."""
+        rows = list(rows)
+        self._rows += [(self._section, row) for row in rows]
         self.table(_HEADER, [(row.what, row.printed, row.ours, row.verdict) for row in rows])
 
     @contextmanager
@@ -87,30 +94,28 @@ class Report:
 
     def write(self) -> Path:
         """Write the page, and return where it is."""
-        path = page_path(self._folder, self.document)
+        path = self._folder / f"document-{self.document}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n\n".join(self._blocks) + "\n", encoding="utf-8")
+        self.record(self._folder)
+        return path
+
+    def record(self, folder: Path) -> Path:
+        """Write the compared rows as CSV."""
+        path = folder / f"{self.document}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(("section", *_HEADER, "why"))
+            for section, row in self._rows:
+                word = _REPRODUCED if row.reproduced else _NOT_REPRODUCED
+                table.writerow((section, *map(_text, (row.what, row.printed, row.ours)), word.strip("*"), row.why))
         return path
 
 
-def page_path(folder: Path, document: str) -> Path:
-    return folder / f"document-{document}.md"
-
-
-def verdicts(page: str) -> list[tuple[str, bool]]:
-    """What a page compares and whether it was reproduced, read back from its Markdown."""
-    found = []
-    comparing = False
-    for line in page.splitlines():
-        if line == _line(_HEADER):
-            comparing = True
-        elif not line.startswith("|"):
-            comparing = False
-        elif comparing and not line.startswith("| ---"):
-            # Every bar within a cell is escaped.
-            first, *_, last = line.removeprefix("| ").removesuffix(" |").split(" | ")
-            found.append((first, last.startswith(_REPRODUCED)))
-    return found
+def verdicts(path: Path) -> list[tuple[str, bool]]:
+    """What a document compares and whether it was reproduced, read back from its CSV file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [(row["what"], row["verdict"] == _REPRODUCED) for row in csv.DictReader(file)]
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -128,7 +133,11 @@ def _line(cells: Sequence[object]) -> str:
 
 
 def _cell(value: object) -> str:
+    return _text(value).replace("|", "\\|")
+
+
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
+    return text.replace("\n", " ")

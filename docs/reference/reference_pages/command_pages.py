@@ -240,9 +240,9 @@ def group_page(title: str, names: list[str]) -> Iterator[str]:
     for command, context in leaves(names):
         words = context.command_path.split()
         yield from ("#" * min(len(words), 4) + " " + " ".join(words), "")
-        yield from prose(command)
-        if not is_group(command):
-            yield from ("```text", usage(command, context), "```", "")
+        usages = [] if is_group(command) else [usage(command, context)]
+        yield from prose(command, *usages)
+        if usages:
             yield from option_table(command, context, shared)
         if isinstance(command, MechanismGroup) and command.alternative is not None:
             yield from ("Without MECHANISM:", "")
@@ -250,17 +250,21 @@ def group_page(title: str, names: list[str]) -> Iterator[str]:
             yield from option_table(command.alternative, context, shared)
 
 
-def prose(command: click.Command) -> Iterator[str]:
-    """The help text; an example in it becomes a block."""
-    text = cleandoc(command.help or "")
-    for paragraph in re.split(r"\n\s*\n", text):
+def prose(command: click.Command, *usages: str) -> Iterator[str]:
+    """The help text; the usage and the examples in it are one block."""
+    examples: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", cleandoc(command.help or "")):
         lines = paragraph.replace("\b", "").strip("\n").splitlines()
         if lines and re.fullmatch(r"Examples?:", lines[0].strip()):
-            yield from ("Example:", "", "```text", *(line.strip() for line in lines[1:]), "```", "")
+            examples += [line.strip() for line in lines[1:]]
         elif lines and lines[0].startswith("Example:"):
-            yield from ("Example:", "", "```text", " ".join(lines).removeprefix("Example:").strip(), "```", "")
+            examples.append(" ".join(lines).removeprefix("Example:").strip())
         else:
             yield from (coded(" ".join(line.strip() for line in lines)), "")
+    # An example without arguments says what the usage says.
+    examples = [each for each in examples if not any(usage.startswith(f"{each} ") for usage in usages)]
+    if usages or examples:
+        yield from ("```text", *usages, *examples, "```", "")
 
 
 def usage(command: click.Command, context: click.Context) -> str:
@@ -274,8 +278,6 @@ def option_table(command: click.Command, context: click.Context, shared: list[tu
     own = options_of(command, context)
     named = [option for option in own if (spelled(option, context), helped(option, context)) in shared]
     rows = [option for option in own if option not in named]
-    if isinstance(command, MechanismGroup):
-        yield from ("The options of the [mechanism](../mechanisms/index.md) follow it.", "")
     if rows:
         yield from ("| option | meaning |", "| --- | --- |")
         for option in rows:

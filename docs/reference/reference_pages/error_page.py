@@ -55,11 +55,11 @@ def page() -> Iterator[str]:
         "raised by the service only; the command line and `Client` report them as "
         "[ServiceProblem](python/errors.md).",
         "",
-        "| code | HTTP status | exit code | meaning |",
-        "| --- | --- | --- | --- |",
+        "| code | HTTP status | exit code |",
+        "| --- | --- | --- |",
     )
     for code in codes():
-        yield f"| [{code}](#{code}) | {STATUSES.get(code, '–')} | {exit_code(code)} | {entries[code]['meaning']} |"
+        yield f"| [{code}](#{code}) | {STATUSES.get(code, '–')} | {exit_code(code)} |"
     classes = {kind.code: [k for k in kinds() if k.code == kind.code] for kind in kinds()}
     public = {value: path for path, value in everything().items()}
     for code in codes():
@@ -67,6 +67,5 @@ def page() -> Iterator[str]:
         named = [f"[`{kind.__name__}`](python/errors.md)" for kind in classes.get(code, ()) if kind in public]
         yield from ("", f"## {code}", "", entry["meaning"], "")
         yield from (f"- **Cause:** {entry['cause']}", f"- **What to do:** {entry['remedy']}")
-        yield f"- **HTTP status:** {STATUSES.get(code, '–')}. **Exit code:** {exit_code(code)}." + (
-            f" **Python:** {', '.join(named)}." if named else ""
-        )
+        if named:
+            yield f"- **Python:** {', '.join(named)}."

@@ -30,9 +30,19 @@ SUBJECTS = {
     "watching": ("Monitoring", "Health checks and Prometheus metrics."),
     "about": ("Problem types", "The meaning of an error code."),
 }
+"""The title and the subject of each tag of the OpenAPI description."""
+PAGES = {
+    "spending": ("Charge users", ("spending",)),
+    "users": ("Users", ("users",)),
+    "policies": ("Policies", ("policies",)),
+    "collections": ("Collections and reports", ("collections", "reports", "respondents")),
+    "calculations": ("Calculations", ("questions",)),
+    "ledger": ("Ledger and monitoring", ("ledger", "overview", "officer", "watching", "about")),
+}
+"""The pages: a title and the subjects of each."""
 EXAMPLES = Path(ldp_budget_service.__file__).with_name("examples.json")
 WIDTH = 100
-MOST_LINES = 60
+MOST_LINES = 24
 """Of a response; the rest is cut."""
 COMMON = (
     "malformed",
@@ -44,8 +54,13 @@ COMMON = (
     "too-large",
     "too-many-requests",
     "overloaded",
+    "ledger-error",
+    "ledger-key-missing",
+    "clock-error",
 )
-"""The error codes of every operation that needs an API key."""
+"""The error codes of every operation that needs an API key and the ledger."""
+EVERYWHERE = ("min_position",)
+"""Parameters that the conventions describe once."""
 MEANINGS = {
     "user": "The user.",
     "users": "The users; for `compare` their number.",
@@ -106,24 +121,26 @@ def examples() -> list[dict[str, Any]]:
 
 def pages() -> Iterator[tuple[str, Iterator[str]]]:
     """The path of each page and its lines."""
-    for tag, listed in operations().items():
-        if listed:
-            yield f"http/{page_of(tag)}.md", subject_page(tag, listed)
+    found = operations()
+    unlisted = set(found) ^ {tag for _, tags in PAGES.values() for tag in tags}
+    assert not unlisted, f"PAGES has no page for these tags, or one too many: {', '.join(sorted(unlisted))}"
+    for page, (title, tags) in PAGES.items():
+        yield f"http/{page}.md", subjects_page(title, {tag: found[tag] for tag in tags if found[tag]})
 
 
 def page_of(tag: str) -> str:
-    return SUBJECTS[tag][0].lower().replace(" ", "-")
+    return next(page for page, (_, tags) in PAGES.items() if tag in tags)
 
 
 def table() -> Iterator[str]:
     """Every operation with a link, for the overview."""
+    yield ""
     for tag, listed in operations().items():
-        title = SUBJECTS[tag][0]
-        page = f"http/{page_of(tag)}.md"
-        yield from ("", f"### {title}", "", "| operation | subject |", "| --- | --- |")
-        for method, path, operation in listed:
-            name = f"{method} {path}"
-            yield f"| [`{name}`]({page}#{anchor(name)}) | {first_paragraph(operation)} |"
+        title, about = SUBJECTS[tag]
+        links = (
+            f"[`{method} {path}`](http/{page_of(tag)}.md#{anchor(f'{method} {path}')})" for method, path, _ in listed
+        )
+        yield f"- **{title}.** {about} {', '.join(links)}"
     yield ""
 
 
@@ -139,60 +156,70 @@ def first_paragraph(operation: dict[str, Any]) -> str:
 # -- a subject -----------------------------------------------------------------------------------------------------
 
 
-def subject_page(tag: str, listed: list[tuple[str, str, dict[str, Any]]]) -> Iterator[str]:
-    title, about = SUBJECTS[tag]
+def subjects_page(title: str, subjects: dict[str, list[tuple[str, str, dict[str, Any]]]]) -> Iterator[str]:
+    about = " ".join(SUBJECTS[tag][1] for tag in subjects)
     yield from (
         f"# HTTP: {title}",
         "",
-        f"{about} [Conventions](../http.md) has authentication, idempotency keys and bound keys.",
+        f"{about} [Conventions](../http.md) has authentication, scopes, idempotency keys, bound keys and the problems of "
+        "every operation. Requests are shown without the API key.",
         "",
     )
-    for method, path, operation in listed:
-        yield from operation_section(method, path, operation)
+    shown: dict[str, str] = {}
+    for listed in subjects.values():
+        for method, path, operation in listed:
+            yield from operation_section(method, path, operation, shown)
 
 
-def operation_section(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
+def operation_section(method: str, path: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
+    """The section of an operation. `shown` has the bodies and responses of the page so far, with their operations."""
     yield from (f"## {method} {path}", "")
     for paragraph in operation.get("description", operation["summary"]).split("\n\n"):
         yield from (" ".join(paragraph.split()), "")
     access = ACCESS[method, path]
     yield from (
-        "| scope | policy-bound key | collection-bound key |",
-        "| --- | --- | --- |",
-        f"| {access.scope} | {access.policy} | {access.collection} |",
+        f"Scope {access.scope}; policy-bound key: {access.policy}; collection-bound key: {access.collection}.",
         "",
     )
     yield from parameter_table(operation)
-    yield from body_table(operation)
-    shown = [example for example in examples() if (example["method"], example["route"]) == (method, path)]
-    good = sorted(shown, key=lambda example: (example["status"] >= 400, "dry_run" in str(example["body"])))
+    yield from body_table(f"{method} {path}", operation, shown)
+    recorded = [example for example in examples() if (example["method"], example["route"]) == (method, path)]
+    good = sorted(recorded, key=lambda example: (example["status"] >= 400, "dry_run" in str(example["body"])))
     assert good, f"{method} {path} has no example in examples.json"
     yield from request(good[0])
-    yield from response(good[0])
-    for example in shown:
+    yield from response(f"{method} {path}", good[0], shown)
+    for example in recorded:
         if isinstance(example["body"], dict) and isinstance(good[0]["body"], str):
             yield from (f"With a JSON body: {example['title'][:1].lower()}{example['title'][1:]}.", "")
             yield from request(example)
-    for example in shown:
+    for example in recorded:
         if example["status"] >= 400 and example is not good[0]:
             yield from (f"Another response: {example['title'][:1].lower()}{example['title'][1:]}.", "")
-            yield from response(example)
+            yield from response(f"{method} {path}", example, shown)
     yield from problems(operation)
 
 
 def parameter_table(operation: dict[str, Any]) -> Iterator[str]:
-    listed = operation.get("parameters", [])
-    if not listed:
-        return
-    yield from ("Parameters:", "", "| name | in | type | meaning |", "| --- | --- | --- | --- |")
+    listed = [
+        one
+        for one in operation.get("parameters", [])
+        if one["name"] not in EVERYWHERE and (one["in"] != "path" or one.get("description"))
+    ]
+    if listed:
+        yield from ("| parameter | in | type | meaning |", "| --- | --- | --- | --- |")
     for one in listed:
         meaning = cell(one.get("description", "")) or MEANINGS[one["name"]]
         required = " (required)" if one.get("required") else ""
         yield f"| `{one['name']}` | {one['in']} | {type_of(one['schema'])}{required} | {meaning} |"
-    yield ""
+    if listed:
+        yield ""
+    for one in operation.get("parameters", []):
+        if one["name"] in EVERYWHERE:
+            yield from (f"[`{one['name']}`](../http.md#journal-positions) in the query.", "")
 
 
-def body_table(operation: dict[str, Any]) -> Iterator[str]:
+def body_table(name: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
+    """The members of a body; those that an operation above has with the same meaning are not repeated."""
     content = operation.get("requestBody", {}).get("content", {})
     for media, described in content.items():
         resolved = resolve(described.get("schema", {}))
@@ -200,12 +227,30 @@ def body_table(operation: dict[str, Any]) -> Iterator[str]:
         if not properties:
             yield from (f"Body: `{media}`.", "")
             continue
-        yield from (f"Body (`{media}`):", "", "| member | type | meaning |", "| --- | --- | --- |")
-        for name, one in properties.items():
-            required = " (required)" if name in resolved.get("required", ()) else ""
-            meaning = cell(one.get("description", "")) or MEANINGS[name]
-            yield f"| `{name}` | {type_of(one)}{required} | {meaning} |"
-        yield ""
+        rows = {}
+        for member, one in properties.items():
+            required = " (required)" if member in resolved.get("required", ()) else ""
+            meaning = cell(one.get("description", "")) or MEANINGS[member]
+            rows[member] = f"| `{member}` | {type_of(one)}{required} | {meaning} |"
+        known: dict[str, list[str]] = {}
+        for member, row in rows.items():
+            if row in shown:
+                known.setdefault(shown[row], []).append(member)
+        above = max(known, key=lambda each: len(known[each]), default="")
+        if len(known.get(above, ())) < 2:
+            known, above = {}, ""
+        if above:
+            yield from (
+                f"Body (`{media}`), as in [{above}](#{anchor(above)}): "
+                + ", ".join(f"`{member}`" for member in known[above])
+                + ("; and:" if len(known[above]) < len(rows) else "."),
+                "",
+            )
+        new = [row for member, row in rows.items() if member not in known.get(above, ())]
+        if new:
+            yield from ("| body member | type | meaning |", "| --- | --- | --- |", *new, "")
+        for row in rows.values():
+            shown.setdefault(row, name)
 
 
 def resolve(described: dict[str, Any]) -> dict[str, Any]:
@@ -244,30 +289,41 @@ def request(example: dict[str, Any]) -> Iterator[str]:
     for name, value in example["path"].items():
         path = path.replace("{" + name + "}", quote(str(value), safe=""))
     query = f"?{urlencode(example['query'])}" if example["query"] else ""
-    yield from ("Request:", "", "```text", f"{example['method']} {path}{query}")
-    if ACCESS[example["method"], example["route"]].scope != "open":
-        yield "Authorization: Bearer API_KEY"
+    yield from ("```text", f"{example['method']} {path}{query}")
     yield from (f"{name}: {value}" for name, value in example["headers"].items() if name != "Authorization")
     body = example["body"]
     if isinstance(body, str):
         yield from ("", *(readable(body).rstrip("\n").splitlines()))
     elif body is not None:
-        yield from ("Content-Type: application/json", "", *compact(body))
+        yield from ("", *compact(body))
     yield from ("```", "")
 
 
-def response(example: dict[str, Any]) -> Iterator[str]:
+def response(name: str, example: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
     answer = example["answer"]
-    yield from (f"Response {example['status']}:", "")
+    kind = f"{example['status']} {shape(answer)}"
+    if isinstance(answer, dict | list) and len(compact(answer)) > 3 and kind in shown:
+        yield from (f"Response {example['status']}: as that of [{shown[kind]}](#{anchor(shown[kind])}).", "")
+        return
+    shown.setdefault(kind, name)
+    if isinstance(answer, list) and answer:
+        shown.setdefault(f"{example['status']} {shape(answer[0])}", name)
     if isinstance(answer, str):
         lines = readable(answer).splitlines()
         if all(line.startswith("{") for line in lines):
-            lines = [line if len(line) <= 3 * WIDTH else line[: 3 * WIDTH] + " …" for line in lines]
-        yield from ("```text", *cut(lines), "```", "")
+            lines = [line if len(line) <= 2 * WIDTH else line[: 2 * WIDTH] + " …" for line in lines]
+        lines = cut(lines)
     else:
         lines = cut(compact(answer))
-        whole = not any("…" in line for line in lines)
-        yield from (f"```{'json' if whole else 'text'}", *lines, "```", "")
+    whole = not isinstance(answer, str) and not any("…" in line for line in lines)
+    yield from (f"Response {example['status']}:", "", f"```{'json' if whole else 'text'}", *lines, "```", "")
+
+
+def shape(value: Any) -> str:
+    """The members of an answer, whatever their values are; a row stands for all rows."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {shape(value[name])}' for name in sorted(value))}}}"
+    return f"[{shape(value[0])}]" if isinstance(value, list) and value else ""
 
 
 def readable(text: str) -> str:
@@ -299,17 +355,13 @@ def compact(value: Any, indent: int = 0) -> list[str]:
 
 
 def problems(operation: dict[str, Any]) -> Iterator[str]:
-    """The error codes of an operation by status, without those that every operation has."""
-    rows = []
+    """The error codes of an operation, without those that every operation has."""
+    links = []
     for status, described in sorted(operation["responses"].items()):
         codes = described["description"].partition(": ")[2].split(", ") if int(status) >= 400 else []
-        links = [f"[{code}](../errors.md#{code})" for code in codes if code not in COMMON]
-        rows += [f"| {status} | {', '.join(links)} |"] if links else []
-    every = "[the problems of every operation](../http.md#problems-of-every-operation)"
-    if rows:
-        yield from (f"Problems, besides {every}:", "", "| status | code |", "| --- | --- |", *rows, "")
-    else:
-        yield from (f"Problems: {every}.", "")
+        links += [f"{status} [{code}](../errors.md#{code})" for code in codes if code not in COMMON]
+    if links:
+        yield from (f"Problems: {', '.join(links)}.", "")
 
 
 def common_problems() -> Iterator[str]:

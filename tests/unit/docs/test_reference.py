@@ -43,12 +43,11 @@ def test_command_help_with_an_example_gets_a_block() -> None:
     import click
 
     command = click.Command("x", help="Do it.\n\n\b\nExample:\n  ldp-budget x --y\n")
-    assert list(command_pages.prose(command)) == [
+    assert list(command_pages.prose(command, "ldp-budget x [OPTIONS]")) == [
         "Do it.",
         "",
-        "Example:",
-        "",
         "```text",
+        "ldp-budget x [OPTIONS]",
         "ldp-budget x --y",
         "```",
         "",
@@ -64,13 +63,28 @@ def test_command_help_with_options_marks_them_as_code_once() -> None:
 
 @pytest.mark.slow
 def test_http_pages_have_a_request_and_a_response_for_every_operation() -> None:
-    for path, lines in http_pages.pages():
-        sections = "\n".join(lines).split("\n## ")[1:]
-        assert sections, path
-        for section in sections:
-            assert re.search(r"^Request:$", section, re.MULTILINE), section
-            assert re.search(r"^Response 2\d\d:$", section, re.MULTILINE), section
-            assert "problems-of-every-operation" in section
+    headings = [f"{method} {path}" for listed in http_pages.operations().values() for method, path, _ in listed]
+    found = {}
+    for _, lines in http_pages.pages():
+        for section in "\n".join(lines).split("\n## ")[1:]:
+            heading, _, text = section.partition("\n")
+            found[heading] = text
+    assert sorted(found) == sorted(headings)
+    for heading, text in found.items():
+        assert re.search(rf"^```text\n{heading.partition(' ')[0]} /", text, re.MULTILINE), heading
+        assert re.search(r"^Response 2\d\d:", text, re.MULTILINE), heading
+
+
+def test_http_response_with_the_members_of_one_above_links_to_it() -> None:
+    shown: dict[str, str] = {}
+    rows = {"status": 200, "answer": [{"a": list(range(99)), "b": "x" * 99}]}
+    one = {"status": 200, "answer": {"b": "y" * 99, "a": list(range(99))}}
+    other = {"status": 200, "answer": {"b": "y" * 99, "c": list(range(99))}}
+    assert next(http_pages.response("GET /v1/rows", rows, shown)) == "Response 200:"
+    assert next(http_pages.response("GET /v1/one", one, shown)) == (
+        "Response 200: as that of [GET /v1/rows](#get-v1rows)."
+    )
+    assert next(http_pages.response("GET /v1/other", other, shown)) == "Response 200:"
 
 
 # -- Python --------------------------------------------------------------------------------------------------------
