@@ -87,9 +87,14 @@ def normal(report: Report) -> None:
 def _normal(users: int) -> tuple[Found, Found]:
     rng = np.random.default_rng(3)
     values = np.clip(np.rint(rng.normal(50, 10, users)), 0, VALUES - 1).astype(np.int64)
-    total = PRINTED.aggregate(PRINTED.randomize(values, rng=3))
+    total = PRINTED.aggregate(PRINTED.randomize(values, rng=3, secrets=_secrets(values)))
     lasso, squares = (decoded(PRINTED, total, values, method=method) for method in ("lasso", "least-squares"))
     return lasso, squares
+
+
+def _secrets(values: np.ndarray) -> list[bytes]:
+    """A secret for each user, the same in every run, from which the permanent bits are drawn."""
+    return [user.to_bytes(32, "big") for user in range(len(values))]
 
 
 def _fig_3_rows(found: dict[int, Found]) -> Iterator[Row]:
@@ -151,7 +156,7 @@ def exponential(report: Report) -> None:
 def _exponential(scale: int) -> Iterator[tuple[str, Found]]:
     drawn = np.random.default_rng(14).exponential(scale, SURVEY)
     values = np.minimum(drawn, VALUES - 1).astype(np.int64)
-    reports = PRINTED.randomize(values, rng=14)
+    reports = PRINTED.randomize(values, rng=14, secrets=_secrets(values))
     yield "RAPPOR, lasso", decoded(PRINTED, reports, values, method="lasso")
     yield "RAPPOR, least squares", decoded(PRINTED, reports, values, method="least-squares")
     others = {
