@@ -26,16 +26,27 @@ ROOT = Path(__file__).resolve().parents[1]
 CODE = ("accountant", "plugins", "cli", "service", "surveys", "verify")
 
 ROOMS = {
+    "guarantees": ("unit/guarantees", "unit/ledger", "unit/plugins"),
+    "sampling": ("unit/sampling", "unit/sdk"),
     "composition": ("unit/composition", "unit/guarantees", "unit/accounting", "integration/composition"),
     "accounting": ("unit/accounting", "unit/ledger", "unit/cli", "integration/cli", "integration/ledger"),
     "ledger": ("unit/ledger", "unit/accounting", "unit/simulation", "integration/ledger"),
     "sdk": ("unit/sdk", "unit/plugins", "unit/verification", "integration/verification"),
+    "registry": ("unit/registry", "integration/registry"),
+    "reports": ("unit/reports", "unit/cli", "integration/reports"),
+    "mechanisms": ("unit/plugins", "unit/verification"),
+    "adapters": ("unit/registry", "integration/registry", "exhaustive/plugins"),
+    "postgres": ("unit/ledger", "integration/ledger"),
+    "surveys": ("unit/surveys", "unit/publication", "integration/surveys", "integration/publication"),
+    "service": ("unit/service", "unit/accounting/access", "integration/service"),
+    "cli": ("unit/cli", "integration/cli"),
+    "verify": ("unit/verification", "integration/verification"),
 }
 """The folders of tests to run for a room, in order."""
 
 
 class Mutant(NamedTuple):
-    """A fault: `old` occurs once in `file`, a path in accountant/ldp_budget, and is replaced with `new`.
+    """A fault: `old` occurs once in `file`, a path in the tree, and is replaced with `new`.
 
     `found_by` is the test file that found the fault before, a path in tests. It runs first, if it is there.
     """
@@ -48,82 +59,85 @@ class Mutant(NamedTuple):
 
     @property
     def room(self) -> str:
-        """The room that the fault is in."""
-        return self.file.partition("/")[0]
+        """The room of the core, or the package, that the fault is in."""
+        place, package, inside = self.file.split("/")[:3]
+        if place == "plugins":
+            return package.removeprefix("ldp_budget_")
+        return inside if place == "accountant" else place
 
     def path(self, tree: Path) -> Path:
         """Return the path of the faulty file in a tree."""
-        return tree / "accountant" / "ldp_budget" / self.file
+        return tree / self.file
 
 
 MUTANTS = (
     # -- composition
     Mutant(
         "count-ignored",
-        "composition/rules.py",
+        "accountant/ldp_budget/composition/rules.py",
         "UP.add(total, UP.multiply(each, count))",
         "UP.add(total, each)",
         "unit/composition/test_composition_at_scale.py",
     ),
     Mutant(
         "delta-overdrawn",
-        "composition/rules.py",
+        "accountant/ldp_budget/composition/rules.py",
         "        if spent > delta:\n",
         "        if spent > 2 * delta:\n",
         "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "values-one-short",
-        "composition/rules.py",
+        "accountant/ldp_budget/composition/rules.py",
         "curve=(guarantee.cap,)), guarantee.values",
         "curve=(guarantee.cap,)), guarantee.values - 1",
         "unit/composition/test_composition_memoized.py",
     ),
     Mutant(
         "copies-counted-once",
-        "composition/rules.py",
+        "accountant/ldp_budget/composition/rules.py",
         "reports *= guarantee.count",
         "reports *= 1",
         "unit/composition/test_composition_exact.py",
     ),
     Mutant(
         "aside-not-subtracted",
-        "composition/filters.py",
+        "accountant/ldp_budget/composition/filters.py",
         "left = DOWN.subtract(delta, aside)\n    if",
         "left = delta\n    if",
         "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "rest-counted-twice",
-        "composition/filters.py",
+        "accountant/ldp_budget/composition/filters.py",
         "return UP.add(_log_of_rest_up(excess), UP.divide(UP.minus(logs), excess))",
         "return UP.add(_log_of_rest_up(excess), UP.add(_log_of_rest_up(excess), UP.divide(UP.minus(logs), excess)))",
         "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "worst-order",
-        "composition/filters.py",
+        "accountant/ldp_budget/composition/filters.py",
         "<= _epsilon(charges, delta, ORDERS[middle + 1])",
         ">= _epsilon(charges, delta, ORDERS[middle + 1])",
         "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "capacity-one-too-large",
-        "composition/rules.py",
+        "accountant/ldp_budget/composition/rules.py",
         "low, high = (middle, high) if holds(middle) else (low, middle)\n    return low",
         "low, high = (middle, high) if holds(middle) else (low, middle)\n    return high",
         "unit/composition/test_composition_rules.py",
     ),
     Mutant(
         "contradicting-point-believed",
-        "composition/pld.py",
+        "accountant/ldp_budget/composition/pld.py",
         "if basic is not None and float_up(basic) >= lower:",
         "if basic is not None:",
         "unit/composition/test_composition_exact.py",
     ),
     Mutant(
         "blanket-of-one-user-more",
-        "composition/shuffle_amplification.py",
+        "accountant/ldp_budget/composition/shuffle_amplification.py",
         "math.log(unit / self.users))",
         "math.log(unit / (self.users + 1)))",
         "unit/composition/test_composition_shuffle.py",
@@ -131,70 +145,70 @@ MUTANTS = (
     # -- accounting
     Mutant(
         "limit-off-by-one",
-        "accounting/limits.py",
+        "accountant/ldp_budget/accounting/limits.py",
         "or used + each > most:",
         "or used + each > most + 1:",
         "unit/accounting/test_policy.py",
     ),
     Mutant(
         "room-one-larger",
-        "accounting/admission.py",
+        "accountant/ldp_budget/accounting/admission.py",
         "-1 if cost is None else most - cost",
         "-1 if cost is None else most - cost + 1",
         "unit/accounting/test_admission.py",
     ),
     Mutant(
         "key-conflict-ignored",
-        "accounting/engine.py",
+        "accountant/ldp_budget/accounting/engine.py",
         "if stored.request_digest != request.key.request_digest:",
         "if False:",
         "unit/accounting/test_accountant.py",
     ),
     Mutant(
         "reservation-answers-a-spend",
-        "accounting/charge_request.py",
+        "accountant/ldp_budget/accounting/charge_request.py",
         'operation = "spend" if lasts is None else f"reserve {lasts}"',
         'operation = "spend"',
         "unit/accounting/test_idempotency_keys.py",
     ),
     Mutant(
         "share-not-counted",
-        "accounting/engine.py",
+        "accountant/ldp_budget/accounting/engine.py",
         "if window.counts(terms.share)]\n        transaction",
         "if window.counts(0)]\n        transaction",
         "unit/accounting/test_sub_limits.py",
     ),
     Mutant(
         "erased-user-starts-again",
-        "accounting/admission.py",
+        "accountant/ldp_budget/accounting/admission.py",
         "ERASED_USER if account.erased else terms.why",
         "terms.why",
         "unit/ledger/test_erasure.py",
     ),
     Mutant(
         "keys-shared-by-callers",
-        "accounting/charge_request.py",
+        "accountant/ldp_budget/accounting/charge_request.py",
         'named = (b"caller key", ascii((scope, name))) if scope else (b"key", name)',
         'named = (b"key", name)',
         "unit/accounting/test_idempotency_keys.py",
     ),
     Mutant(
         "own-approval-counts",
-        "accounting/policy_approval.py",
+        "accountant/ldp_budget/accounting/policy_approval.py",
         "(kind == APPROVED and by == before.by)",
         "(kind == APPROVED and by is None)",
         "unit/accounting/access/test_approvals.py",
     ),
     Mutant(
         "rule-of-a-charged-limit-changes",
-        "accounting/policy_versions.py",
+        "accountant/ldp_budget/accounting/policy_versions.py",
         "            _check_limits(earlier, proposed)\n",
         "            pass\n",
         "unit/accounting/test_accountant.py",
     ),
     Mutant(
         "expired-reservation-is-voided",
-        "accounting/reservations.py",
+        "accountant/ldp_budget/accounting/reservations.py",
         "    if state == RESERVED and transaction.is_over(entry):\n",
         "    if False:\n",
         "unit/ledger/test_bugs_of_other_libraries.py",
@@ -202,70 +216,70 @@ MUTANTS = (
     # -- ledger
     Mutant(
         "records-not-flushed",
-        "ledger/transaction.py",
+        "accountant/ldp_budget/ledger/transaction.py",
         "            rows.insert(IdempotencyRecord, records)\n",
         "            pass\n",
         "unit/accounting/test_accountant.py",
     ),
     Mutant(
         "stale-cache",
-        "ledger/transaction.py",
+        "accountant/ldp_budget/ledger/transaction.py",
         "mine is not None and mine.known == end.known",
         "mine is not None",
         "unit/ledger/test_sqlite.py",
     ),
     Mutant(
         "chain-without-the-hash-before",
-        "ledger/hash_chain.py",
+        "accountant/ldp_budget/ledger/hash_chain.py",
         'return before + f"[[{entries}]',
         'return f"[[{entries}]',
         "unit/ledger/test_tampering.py",
     ),
     Mutant(
         "erased-user-charged-in-a-batch",
-        "ledger/sqlite/write_buffer.py",
+        "accountant/ldp_budget/ledger/sqlite/write_buffer.py",
         'refused = " OR ".join([erased, *(_over',
         'refused = " OR ".join(["0", *(_over',
         "unit/accounting/test_batches.py",
     ),
     Mutant(
         "changed-account-charged-in-a-batch",
-        "ledger/row_macs.py",
+        "accountant/ldp_budget/ledger/row_macs.py",
         "            if hasher.digest() != row_mac:\n",
         "            if False:\n",
         "unit/accounting/test_decision_replay.py",
     ),
     Mutant(
         "changed-report-sealed",
-        "ledger/transaction.py",
+        "accountant/ldp_budget/ledger/transaction.py",
         "if self.secret.row_mac(*covered(report, self.partition)) != report.row_mac:",
         "if False:",
         "unit/reports/test_inbox.py",
     ),
     Mutant(
         "changed-account-charged",
-        "ledger/row_macs.py",
+        "accountant/ldp_budget/ledger/row_macs.py",
         "elif maker.mac(today, names, amounts, {}, (number, newest or 0, user)) == row_mac:",
         "elif True:",
         "unit/accounting/test_decision_replay.py",
     ),
     Mutant(
         "changed-policy-used",
-        "ledger/snapshot.py",
+        "accountant/ldp_budget/ledger/snapshot.py",
         "if len(stored) != count or any(row_mac(*policy.covered) != policy.row_mac for policy in stored):",
         "if len(stored) != count:",
         "unit/accounting/test_decision_replay.py",
     ),
     Mutant(
         "erased-labels-kept",
-        "ledger/account_sums.py",
+        "accountant/ldp_budget/ledger/account_sums.py",
         "                    or erased\n",
         "",
         "unit/ledger/test_tampering.py",
     ),
     Mutant(
         "backfill-misses-the-newest",
-        "ledger/window_backfill.py",
+        "accountant/ldp_budget/ledger/window_backfill.py",
         "reading.rows.entries(self._until + 1, newest)",
         "reading.rows.entries(self._until + 2, newest)",
         "unit/ledger/test_window_backfill.py",
@@ -273,73 +287,364 @@ MUTANTS = (
     # -- sdk
     Mutant(
         "interval-of-half-the-level",
-        "sdk/confidence_intervals.py",
+        "accountant/ldp_budget/sdk/confidence_intervals.py",
         "beyond = (1 - level) / 2\n    low = float",
         "beyond = 1 - level\n    low = float",
         "unit/sdk/test_intervals.py",
     ),
     Mutant(
         "tail-of-one-more",
-        "sdk/confidence_intervals.py",
+        "accountant/ldp_budget/sdk/confidence_intervals.py",
         "others if upper else others + 1",
         "others if upper else others",
         "unit/sdk/test_intervals.py",
     ),
     Mutant(
         "skewness-forgotten",
-        "sdk/confidence_intervals.py",
+        "accountant/ldp_budget/sdk/confidence_intervals.py",
         "rare = width * (0.5 + max(0.0, z * z - 1) / 6) / reports",
         "rare = width * 0.5 / reports",
         "unit/sdk/test_intervals.py",
     ),
     Mutant(
         "norm-sub-keeps-too-few",
-        "sdk/consistency.py",
+        "accountant/ldp_budget/sdk/consistency.py",
         "last = counts.shape[-1] - 1 - np.argmax((falling > excess)[..., ::-1], axis=-1, keepdims=True)",
         "last = np.argmax(falling > excess, axis=-1, keepdims=True)",
         "unit/sdk/test_consistency.py",
     ),
     Mutant(
         "squares-not-merged",
-        "sdk/estimates.py",
+        "accountant/ldp_budget/sdk/estimates.py",
         "        self.total_squares += other.total_squares\n",
         "",
         "unit/plugins/test_square_wave.py",
     ),
     Mutant(
         "worst-share-of-the-rare",
-        "sdk/frequency_oracle.py",
+        "accountant/ldp_budget/sdk/frequency_oracle.py",
         "max(float(law.at_zero.max()), float(law.at_one.max()))",
         "float(law.at_zero.max())",
         "unit/plugins/test_matrix_substitution.py",
     ),
     Mutant(
         "one-bit-too-few",
-        "sdk/frequency_oracle.py",
+        "accountant/ldp_budget/sdk/frequency_oracle.py",
         "ways / math.log(2) - 1e-6",
         "ways / math.log(2) - 1",
         "unit/sdk/test_domain.py",
     ),
     Mutant(
         "hash-shares-of-width-one",
-        "sdk/linear_hashing.py",
+        "accountant/ldp_budget/sdk/linear_hashing.py",
         "(1 - same) * Fraction(k - 1, q - 1)",
         "(1 - same) * Fraction(k, q)",
         "unit/plugins/test_pgr.py",
     ),
     Mutant(
         "outside-inside-exchanged",
-        "sdk/linear_hashing.py",
+        "accountant/ldp_budget/sdk/linear_hashing.py",
         '["where", "kept", "inside", ',
         '["where", "kept", "outside", ',
         "unit/plugins/test_pgr.py",
     ),
     Mutant(
         "polynomial-that-is-reducible",
-        "sdk/linear_hashing.py",
+        "accountant/ldp_budget/sdk/linear_hashing.py",
         "8: 0b1011",
         "8: 0b1001",
         "unit/plugins/test_pgr.py",
+    ),
+    # -- guarantees
+    Mutant(
+        "calibrated-noise-rounded-down",
+        "accountant/ldp_budget/guarantees/gaussian_calibration.py",
+        "sensitivity / mu * ROUND_UP, math.inf)",
+        "sensitivity / mu / ROUND_UP, -math.inf)",
+        "unit/guarantees/test_gaussian_calibration.py",
+    ),
+    Mutant(
+        "capacity-rounded-up",
+        "accountant/ldp_budget/guarantees/fixed_point.py",
+        "min(LARGEST, math.floor(DOWN.scaleb(amount, digits)))",
+        "min(LARGEST, math.ceil(UP.scaleb(amount, digits)))",
+        "unit/guarantees/test_amounts.py",
+    ),
+    Mutant(
+        "earlier-reports-of-a-label-forgotten",
+        "accountant/ldp_budget/guarantees/memoised_costs.py",
+        "costs = costs.plus(_whole(measure, curve, count.earlier + earlier_plain))",
+        "costs = costs.plus(_whole(measure, curve, earlier_plain))",
+        "unit/ledger/test_labels_in_windows.py",
+    ),
+    # -- sampling
+    Mutant(
+        "tie-counts-as-below",
+        "accountant/ldp_budget/sampling/discrete.py",
+        "_low_words(stream, ties.size) < low\n",
+        "_low_words(stream, ties.size) <= low\n",
+        "unit/sampling/test_randomness.py",
+    ),
+    Mutant(
+        "bound-drawn-too",
+        "accountant/ldp_budget/sampling/discrete.py",
+        "words if bound > mask else words[words < bound]",
+        "words if bound > mask else words[words <= bound]",
+        "unit/sampling/test_randomness.py",
+    ),
+    Mutant(
+        "labels-alike-in-all-contexts",
+        "accountant/ldp_budget/sampling/memoisation.py",
+        'secrets_within(secrets, f"{context} labels", len(secrets))',
+        'secrets_within(secrets, "labels", len(secrets))',
+        "unit/sampling/test_memoization.py",
+    ),
+    # -- registry
+    Mutant(
+        "name-of-two-plugins-given-to-the-first",
+        "accountant/ldp_budget/registry/plugins.py",
+        "        if plugin.own or not lost:\n",
+        "        if True:\n",
+        "integration/registry/test_registry.py",
+    ),
+    Mutant(
+        "changed-definition-believed",
+        "accountant/ldp_budget/registry/collections.py",
+        "        if collection.fingerprint != fingerprint:\n",
+        "        if False:\n",
+        "unit/registry/test_collection.py",
+    ),
+    Mutant(
+        "client-of-another-release-used",
+        "accountant/ldp_budget/registry/collections.py",
+        '        if self.client not in (None, definition["digest"]):\n',
+        "        if False:\n",
+        "unit/registry/test_collection.py",
+    ),
+    # -- reports
+    Mutant(
+        "key-without-public-attributes",
+        "accountant/ldp_budget/reports/inbox.py",
+        "digest = hashlib.sha256(stored).hexdigest() if attributes else None",
+        "digest = None",
+        "unit/reports/test_inbox.py",
+    ),
+    Mutant(
+        "partition-counted-twice",
+        "accountant/ldp_budget/reports/partial_aggregate.py",
+        "            if source.name in known:\n",
+        "            if False:\n",
+        "unit/reports/test_report_file.py",
+    ),
+    Mutant(
+        "order-shows-left-out-attributes",
+        "accountant/ldp_budget/reports/inbox.py",
+        "        if set(columns) != set(found):\n",
+        "        if False:\n",
+        "unit/reports/test_inbox.py",
+    ),
+    # -- mechanisms
+    Mutant(
+        "curve-of-rappor-without-zeros",
+        "plugins/ldp_budget_mechanisms/_rappor_loss.py",
+        "x, y = DOWN.multiply(x, ones), DOWN.multiply(y, zeros)",
+        "x, y = DOWN.multiply(x, ones), y",
+        "unit/plugins/test_rappor.py",
+    ),
+    Mutant(
+        "staircase-variation-rounded-down",
+        "plugins/ldp_budget_mechanisms/staircase.py",
+        "return min(Decimal(1), UP.add(tau, UP.multiply(drawn, mirror)))",
+        "return min(Decimal(1), tau)",
+        "unit/plugins/test_staircase.py",
+    ),
+    Mutant(
+        "hybrid-without-its-two-numbers",
+        "plugins/ldp_budget_mechanisms/hybrid.py",
+        "mixed = UP.add(UP.multiply(alpha, self.tau), Decimal(ONE - self.piecewise))",
+        "mixed = UP.multiply(alpha, self.tau)",
+        "unit/plugins/test_hybrid.py",
+    ),
+    Mutant(
+        "loloha-of-one-cell-fewer",
+        "plugins/ldp_budget_mechanisms/loloha.py",
+        "return Memoised(tuple(points), cap, self.width, SAME_CHANGE_PATTERN)",
+        "return Memoised(tuple(points), cap, self.width - 1, SAME_CHANGE_PATTERN)",
+        "unit/plugins/test_loloha.py",
+    ),
+    # -- adapters
+    Mutant(
+        "subclass-of-a-user-trusted",
+        "plugins/ldp_budget_adapters/_adapter_helpers.py",
+        "        if cls is kind:\n            return kind\n",
+        "        return kind\n",
+        "unit/registry/test_objects_of_other_libraries.py",
+    ),
+    Mutant(
+        "map-of-a-user-trusted",
+        "plugins/ldp_budget_adapters/_opendp.py",
+        'if name.startswith("make_user_") or not',
+        "if not",
+        "exhaustive/plugins/adapters/test_opendp.py",
+    ),
+    Mutant(
+        "distance-rounded-down",
+        "plugins/ldp_budget_adapters/_opendp.py",
+        "        return math.ceil(width)\n",
+        "        return math.floor(width)\n",
+        "exhaustive/plugins/adapters/test_opendp.py",
+    ),
+    # -- postgres
+    Mutant(
+        "no-partition-at-all",
+        "plugins/ldp_budget_postgres/pool.py",
+        "1 <= int(text) <= most):",
+        "0 <= int(text) <= most):",
+        "unit/ledger/test_postgres_addresses.py",
+    ),
+    Mutant(
+        "key-of-another-ledger-accepted",
+        "plugins/ldp_budget_postgres/store.py",
+        '        if bytes(meta["key_check"]) != schema.key_check(key, partitions):\n',
+        "        if False:\n",
+        "integration/ledger/test_postgres_tampering.py",
+    ),
+    Mutant(
+        "server-without-durability-accepted",
+        "plugins/ldp_budget_postgres/pool.py",
+        '    "fsync": ("on",),\n',
+        '    "fsync": ("on", "off"),\n',
+        "integration/ledger/test_postgres_standbys.py",
+    ),
+    Mutant(
+        "missing-partition-skipped",
+        "plugins/ldp_budget_postgres/store.py",
+        "            gone = {*needed} - ends.keys()\n",
+        "            gone = set[int]()\n",
+        "integration/ledger/test_postgres_tampering.py",
+    ),
+    # -- surveys
+    Mutant(
+        "leaf-is-an-inner-node",
+        "surveys/ldp_budget_surveys/publication/merkle.py",
+        'return sha256(b"\\0" + leaf).digest()',
+        "return sha256(leaf).digest()",
+        "unit/publication/test_vectors.py",
+    ),
+    Mutant(
+        "noise-shrunk-with-the-sample",
+        "surveys/ldp_budget_surveys/designs/finite_population.py",
+        "np.maximum(sampling, 0.0) + np.maximum(noises.sum(axis=0), 0.0)",
+        "np.maximum(sampling, 0.0)",
+        "unit/surveys/test_finite_population.py",
+    ),
+    Mutant(
+        "clusters-with-one-freedom-more",
+        "surveys/ldp_budget_surveys/designs/strata.py",
+        "number / (number - 1) * (units.squares",
+        "(units.squares",
+        "unit/surveys/test_strata.py",
+    ),
+    Mutant(
+        "published-maximum-falls",
+        "surveys/ldp_budget_surveys/publication/publisher.py",
+        '*(each["maximum"] for each in mine if each["limit"] == limit)',
+        "*()",
+        "unit/publication/test_publisher.py",
+    ),
+    Mutant(
+        "proof-of-another-user",
+        "surveys/ldp_budget_surveys/publication/publisher.py",
+        "lambda: self._books.find_of(user, mark)",
+        "lambda: self._books.find(mark)",
+        "unit/publication/test_publisher.py",
+    ),
+    # -- service
+    Mutant(
+        "revoked-invitation-used",
+        "service/ldp_budget_service/invitations.py",
+        "if end is not None and (read.made <= end.at or signed < end.secret):",
+        "if False:",
+        "unit/accounting/access/test_invitations.py",
+    ),
+    Mutant(
+        "invitation-for-two-reports",
+        "service/ldp_budget_service/auth.py",
+        "        if key != self.invitation.key:\n",
+        "        if False:\n",
+        "integration/service/test_reports.py",
+    ),
+    Mutant(
+        "bound-key-sees-sums",
+        "service/ldp_budget_service/visibility.py",
+        "return receipt._replace(limits=(), affordable_reports=LARGEST)",
+        "return receipt",
+        "integration/service/test_restricted_callers.py",
+    ),
+    Mutant(
+        "bound-key-charges-any-policy",
+        "service/ldp_budget_service/auth.py",
+        "if self.key.policies is not None and policy not in self.key.policies:",
+        "if False:",
+        "integration/service/test_authorization.py",
+    ),
+    # -- cli
+    Mutant(
+        "refusal-exits-with-zero",
+        "cli/ldp_budget_cli/spend.py",
+        "    if not receipt:\n        sys.exit(REFUSED)\n",
+        "    pass\n",
+        "unit/cli/test_cli_spend.py",
+    ),
+    Mutant(
+        "spent-printed-rounded-down",
+        "cli/ldp_budget_cli/limit_text.py",
+        "(spent, ROUND_CEILING)",
+        "(spent, ROUND_FLOOR)",
+        "unit/cli/test_cli_balance.py",
+    ),
+    Mutant(
+        "strict-run-exits-with-zero",
+        "cli/ldp_budget_cli/spend.py",
+        "        if strict:\n            sys.exit(REFUSED)\n",
+        "        pass\n",
+        "unit/cli/test_cli_spend_many.py",
+    ),
+    Mutant(
+        "shard-above-the-number-of-shards",
+        "cli/ldp_budget_cli/spend.py",
+        "not 1 <= int(which) <= int(shards):",
+        "not 1 <= int(which):",
+        "unit/cli/test_cli_spend_many.py",
+    ),
+    # -- verify
+    Mutant(
+        "loss-near-the-claim-holds",
+        "verify/ldp_budget_verify/exact/dominance.py",
+        "    if high <= bound:\n        return Finding(HOLDS)\n",
+        "    if low <= bound:\n        return Finding(HOLDS)\n",
+        "unit/verification/test_verification.py",
+    ),
+    Mutant(
+        "impossible-reports-ignored",
+        "verify/ldp_budget_verify/exact/dominance.py",
+        "    if _impossible(masses) > _impossible(guarantee.outcomes):\n",
+        "    if False:\n",
+        "unit/verification/test_verification.py",
+    ),
+    Mutant(
+        "audit-of-half-the-risk",
+        "verify/ldp_budget_verify/audit/__init__.py",
+        "certified_bound(first, second, (total, total), confidence, delta)",
+        "certified_bound(first, second, (total, total), 1 - 2 * (1 - confidence), delta)",
+        "unit/verification/test_auditing.py",
+    ),
+    Mutant(
+        "delta-at-the-larger-loss",
+        "verify/ldp_budget_verify/exact/dominance.py",
+        "    most = hockey_stick(masses, low)\n",
+        "    most = hockey_stick(masses, high)\n",
+        "unit/verification/test_verification.py",
     ),
 )
 

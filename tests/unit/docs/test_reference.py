@@ -10,52 +10,17 @@ import pytest
 
 import ldp_budget
 from ldp_budget.errors import LdpBudgetError
-from ldp_budget_cli.app import COMMANDS
 from ldp_budget_service.error_codes import STATUSES
-from public_surface import command_pages, everything, mechanism_cards, python_names
+from public_surface import everything, mechanism_cards, python_names
 
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = ROOT / "docs" / "reference"
 CARDS = sorted(page for page in (REFERENCE / "mechanisms").glob("*.md") if page.stem != "index")
 # `public_surface` puts the folder of these modules on the path.
 from reference_pages import error_page, http_pages, python_pages  # noqa: E402
-from reference_pages.docstrings import to_rst  # noqa: E402
 from reference_pages.examples import examples  # noqa: E402
 
 # -- commands ------------------------------------------------------------------------------------------------------
-
-
-def test_command_groups_compared_with_the_commands_have_each_once() -> None:
-    listed = [name for names in command_pages.groups().values() for name in names]
-    assert sorted(listed) == sorted(COMMANDS)
-
-
-def test_command_page_of_a_shared_option_only_names_it() -> None:
-    shared = dict(command_pages.shared_options())
-    assert {"--json", "--csv", "--tsv", "--nl"} <= set(shared)
-    [page] = [lines for path, lines in command_pages.pages() if path == "commands/users.md"]
-    text = "\n".join(page)
-    assert shared["--csv"] not in text
-    assert "`--csv`" in text
-
-
-def test_command_help_with_an_example_gets_a_block() -> None:
-    import click
-
-    command = click.Command("x", help="Do it.\n\n\b\nExample:\n  ldp-budget x --y\n")
-    assert list(command_pages.prose(command, "ldp-budget x [OPTIONS]")) == [
-        "Do it.",
-        "",
-        "```text",
-        "ldp-budget x [OPTIONS]",
-        "ldp-budget x --y",
-        "```",
-        "",
-    ]
-
-
-def test_command_help_with_options_marks_them_as_code_once() -> None:
-    assert command_pages.coded("Use --all, or `x --some`.") == "Use `--all`, or `x --some`."
 
 
 # -- HTTP ----------------------------------------------------------------------------------------------------------
@@ -110,21 +75,6 @@ def test_examples_cover_every_function_and_every_accountant_method() -> None:
     assert [name for name in (*methods, *functions) if name not in found] == []
 
 
-def test_docstring_with_sections_becomes_field_lists() -> None:
-    text = (
-        "Do it: a_ *b* `Plan`.\n\nParameters:\n    x, y: of\n        it.\n\n"
-        "Returns:\n    A `b c`: one\n    line.\n\nRaises:\n    ValueError: no."
-    )
-    assert [line for line in to_rst(text.splitlines()) if line] == [
-        r"Do it: a\_ \*b\* :py:obj:`Plan`.",
-        ":param x, y: of",
-        "   it.",
-        ":returns: A ``b c``: one",
-        "   line.",
-        ":raises ValueError: no.",
-    ]
-
-
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
@@ -144,14 +94,3 @@ def test_error_entries_compared_with_the_codes_have_each_with_cause_and_remedy()
 def test_every_mechanism_has_a_card_and_every_card_a_mechanism() -> None:
     """A new mechanism needs docs/reference/mechanisms/NAME.md, like oue.md."""
     assert [page.stem for page in CARDS] == sorted(mechanism_cards.mechanisms())
-
-
-@pytest.mark.parametrize("page", CARDS, ids=lambda page: page.stem)
-def test_card_has_each_section_with_a_text(page: Path) -> None:
-    title, *sections = page.read_text(encoding="utf-8").split("\n## ")
-    assert title.startswith(f"# {page.stem}: ")
-    named = dict(section.split("\n", 1) for section in sections)
-    assert tuple(named) == mechanism_cards.HEADINGS
-    assert [name for name, text in named.items() if not text.strip()] == []
-    assert "**Do not use it**" in named["When to use it"]
-    assert named["References"].strip().startswith("1. ")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import ldp_budget
 from ldp_budget.ledger.sqlite import schema as sqlite
 from ldp_budget.registry import certification, collections
 from ldp_budget.reports import charged_release, report_file
@@ -55,23 +54,3 @@ def test_exit_codes_of_the_page_are_those_of_the_commands() -> None:
     [cells] = [cells for cells in rows("| subject |") if cells[0] == "exit codes"]
     codes = {int(code) for code in re.findall(r"\b(\d) ", cells[1])}
     assert codes == {0, 1, *(failure.exit_code for failure in errors.FAILURES.values())}
-
-
-def test_files_that_record_a_promise_exist() -> None:
-    held = [cells[-1] for cells in rows("| subject |")]
-    assert len(held) == 9
-    for cell in held:
-        folder = ROOT
-        for name in re.findall(r"`([^`]+)`", cell):
-            found = ROOT / name if (ROOT / name).exists() else folder / name
-            assert found.exists(), name
-            folder = found.parent
-
-
-def test_deprecated_names_are_listed() -> None:
-    listed = PAGE.partition("\nDeprecated now: ")[2].partition("\n\n")[0]
-    assert listed.startswith("nothing") is (ldp_budget._RENAMED == {})
-    for old, (new, _, gone) in ldp_budget._RENAMED.items():
-        assert f"`{old}`" in listed
-        assert f"`{new}`" in listed
-        assert gone in listed

@@ -10,13 +10,10 @@ from typing import Any
 
 import pytest
 
-from container_recipe import BEFORE, BUILD, FINAL, ROOT, values
+from container_recipe import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 import release_files
-
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-DIGEST = r"sha256:[0-9a-f]{64}"
 
 
 def item(name: str, version: str, needs: tuple[str, ...] = (), **info: Any) -> dict[str, Any]:
@@ -38,56 +35,6 @@ REPORT = {
         item("typing_extensions", "4.12"),
     ]
 }
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_workflow_uses_actions_and_images_by_their_digest(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    used = re.findall(r"^\s*-? *uses: (.+)$", text, flags=re.MULTILINE)
-    assert used
-    for each in used:
-        assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each), each
-    for each in re.findall(r"^\s*container: (\S+)", text, flags=re.MULTILINE):
-        assert re.fullmatch(rf"[\w./-]+:[\w.-]+@{DIGEST}", each), each
-
-
-def test_one_action_has_one_digest_in_all_workflows() -> None:
-    found: dict[str, set[str]] = {}
-    for path in WORKFLOWS:
-        for name, pin in re.findall(r"uses: ([\w./-]+)@(.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
-            found.setdefault(name, set()).add(pin)
-    assert {name: len(pins) for name, pins in found.items()} == dict.fromkeys(found, 1)
-
-
-def test_release_attests_the_provenance_of_its_files_with_the_least_rights() -> None:
-    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    assert text.count("actions/attest-build-provenance@") == 2
-    assert text.count("id-token: write") == 2
-    assert "\npermissions:\n  contents: read\n" in text
-    assert "python tools/release_files.py dist" in text
-
-
-def test_image_is_based_on_a_digest_that_the_release_runs_on() -> None:
-    recipe = (ROOT / "Containerfile").read_text(encoding="utf-8")
-    name, tag, digest = release_files.base_image(recipe)
-    [argument] = values(BEFORE, "ARG")
-    assert argument == f"BASE={name}:{tag}@{digest}"
-    assert [values(stage, "FROM")[0].split()[0] for stage in (BUILD, FINAL)] == ["${BASE}"] * 2
-    release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    assert f"container: {name}:{tag}@{digest}" in release
-    with pytest.raises(ValueError, match="without a digest"):
-        release_files.base_image("ARG BASE=python:3.13-slim\n")
-
-
-def test_image_of_a_release_installs_known_hashes_only() -> None:
-    steps = " ".join(values(BUILD, "RUN"))
-    assert "--require-hashes --only-binary :all: -r constraints.txt" in steps
-    assert "--no-deps --no-build-isolation" in steps
-
-
-def test_tree_has_no_lock_file_with_addresses() -> None:
-    assert not (ROOT / "constraints.txt").exists()
-    assert "constraints.txt" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
 
 
 def test_packages_of_a_report_have_hashes_and_no_address() -> None:
