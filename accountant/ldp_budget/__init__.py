@@ -11,51 +11,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._later import later_names
+
 __version__ = "1.0.0rc1"
 
+_ERRORS = (
+    "ApprovalConflict ApprovalNeeded ClockError InvalidParameter KeyConflict LdpBudgetError LedgerError "
+    "LedgerKeyMissing LedgerMissing LedgerMoved NameTaken NotSupported OutsideDomain PluginError "
+    "RecordConflict SandboxError ReportFileError ReservationConflict TableError UnknownName UserErased"
+)
 _HOMES = {
-    "Accountant": "accounting.accountant",
-    "BudgetClient": "accounting.budget_client",
-    "Case": "sdk.channels",
-    "Collection": "registry.collections",
-    "Comparison": "sdk.channels",
-    "Factor": "sdk.channels",
-    "Plan": "accounting.policies",
-    "compose": "composition",
-    "Audit": "ldp_budget_verify.audit",
-    "audit": "ldp_budget_verify.audit",
-    "Verification": "ldp_budget_verify.exact",
-    "verify": "ldp_budget_verify.exact",
-    "Limit": "accounting.limits",
-    "Mechanism": "sdk.mechanism",
-    "FrequencyMechanism": "sdk.frequency_oracle",
-    "NumericMechanism": "sdk.numeric_mechanism",
-    "guarantee_of": "registry.third_party",
-    "hookimpl": "registry.hookspecs",
-    "mechanism": "registry.plugins",
-    "mechanisms": "registry.plugins",
-    "ApprovalConflict": "errors",
-    "ApprovalNeeded": "errors",
-    "BudgetExceeded": "accounting.receipts",
-    "ClockError": "errors",
-    "InvalidParameter": "errors",
-    "KeyConflict": "errors",
-    "LdpBudgetError": "errors",
-    "LedgerError": "errors",
-    "LedgerKeyMissing": "errors",
-    "LedgerMissing": "errors",
-    "LedgerMoved": "errors",
-    "NameTaken": "errors",
-    "NotSupported": "errors",
-    "OutsideDomain": "errors",
-    "PluginError": "errors",
-    "RecordConflict": "errors",
-    "SandboxError": "errors",
-    "ReportFileError": "errors",
-    "ReservationConflict": "errors",
-    "TableError": "errors",
-    "UnknownName": "errors",
-    "UserErased": "errors",
+    "Accountant": ".accounting.accountant",
+    "BudgetClient": ".accounting.budget_client",
+    **dict.fromkeys(("Case", "Comparison", "Factor"), ".sdk.channels"),
+    "Collection": ".registry.collections",
+    "Plan": ".accounting.policies",
+    "compose": ".composition",
+    **dict.fromkeys(("Audit", "audit"), "ldp_budget_verify.audit"),
+    **dict.fromkeys(("Verification", "verify"), "ldp_budget_verify.exact"),
+    "Limit": ".accounting.limits",
+    "Mechanism": ".sdk.mechanism",
+    "FrequencyMechanism": ".sdk.frequency_oracle",
+    "NumericMechanism": ".sdk.numeric_mechanism",
+    "guarantee_of": ".registry.third_party",
+    "hookimpl": ".registry.hookspecs",
+    **dict.fromkeys(("mechanism", "mechanisms"), ".registry.plugins"),
+    **dict.fromkeys(_ERRORS.split(), ".errors"),
+    "BudgetExceeded": ".accounting.receipts",
 }
 
 __all__ = sorted(_HOMES)
@@ -63,6 +45,8 @@ __all__ = sorted(_HOMES)
 # Deprecated names: the replacement, the version that deprecated the name, and the version that removes it. Until then
 # the name works and warns. docs/reference/stability.md has the rule.
 _RENAMED: dict[str, tuple[str, str, str]] = {}
+
+_load = later_names(__name__, _HOMES)
 
 if TYPE_CHECKING:
     # The same names, for type checkers and editors.
@@ -118,12 +102,7 @@ def __getattr__(name: str) -> Any:
 
         text = f"{__name__}.{old} is deprecated since {since} and goes with {gone}; use {__name__}.{name}"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    home = _HOMES[name]
-    return getattr(import_module(home if home.startswith("ldp_budget_") else f".{home}", __name__), name)
+    return _load(name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used, so that a command loads what it runs.
+"""Modules and names that are imported when they are first used, so that a command loads what it runs.
 
 A child that is forked while another thread imports a module would wait for that import forever. So a fork waits until no
 thread imports a module here.
@@ -10,7 +10,10 @@ import os
 import sys
 import threading
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 IMPORTING = threading.RLock()
 """Held while a module is imported here."""
@@ -36,3 +39,21 @@ class Later:
             module = import_module(f"{self._room}.{self._module}")
         setattr(sys.modules[self._owner], self._module, module)
         return getattr(module, name)
+
+
+def later_names(owner: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module whose names are imported with their first use, and then are its globals.
+
+    Parameters:
+        owner: the name of the module.
+        homes: the names, each with the module that defines it: absolute, or relative to the package `owner`.
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+        found = getattr(import_module(homes[name], owner), name)
+        setattr(sys.modules[owner], name, found)
+        return found
+
+    return load

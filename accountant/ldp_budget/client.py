@@ -5,7 +5,9 @@ The names are imported on first use: the accountant imports no service.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ._later import later_names
 
 __all__ = ["Client", "ServiceProblem"]
 
@@ -13,10 +15,4 @@ if TYPE_CHECKING:
     from ldp_budget_service.client import Client as Client
     from ldp_budget_service.client import ServiceProblem as ServiceProblem
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module("ldp_budget_service.client"), name)
+__getattr__ = later_names(__name__, dict.fromkeys(__all__, "ldp_budget_service.client"))

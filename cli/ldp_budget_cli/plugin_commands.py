@@ -7,7 +7,6 @@ out with a warning, so that a broken plugin affects no other command.
 from __future__ import annotations
 
 import functools
-import re
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,6 @@ from .command_groups import COMMANDS
 
 if TYPE_CHECKING:
     from ldp_budget.registry.plugins import Plugin
-
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @functools.cache
@@ -51,9 +48,11 @@ def _add_commands(plugin: Plugin, found: dict[str, click.Command]) -> None:
 
 def _unusable(command: object, found: dict[str, click.Command]) -> str:
     """Return the reason why a command cannot be used; empty if it can."""
+    from ldp_budget.registry.plugins import NAME
+
     if not isinstance(command, click.Command):
         return f"register_commands must register click commands: got {command!r}"
-    if not (command.name and _NAME.fullmatch(command.name)):
+    if not (command.name and NAME.fullmatch(command.name)):
         return f"the name of a command must be lower-case words joined by hyphens: got {command.name!r}"
     if command.name in COMMANDS or command.name in found:
         return f"the name of a command must be free: got {command.name!r}, which exists"

@@ -29,7 +29,7 @@ from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.registry.margins import MOST_RESPONDENTS, Precision, least_respondents
 from ldp_budget.registry.ranking import check_number, frequency_mechanisms
-from ldp_budget.sdk.subsampled_estimates import without_replacement
+from ldp_budget.sdk.share_laws import without_replacement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ class Sample:
         sampling = 1.0
         if self.population is not None:
             population = max(people, self.population // parts)
-            sampling = without_replacement(people, population)
+            sampling = float(without_replacement(people, population)[0])
         return precision.worst(people, sampling, self.design_effect).margin
 
 

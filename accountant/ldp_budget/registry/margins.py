@@ -147,10 +147,10 @@ class Precision:
 
     def margin(self, respondents: int, part: tuple[int, int]) -> float:
         """Return the margin about these respondents, in parts of the range."""
-        from ..sdk.subsampled_estimates import without_replacement
+        from ..sdk.share_laws import without_replacement
 
         asked = _asked(respondents, part)
-        return self.worst(asked, without_replacement(asked, respondents)).margin
+        return self.worst(asked, float(without_replacement(asked, respondents)[0])).margin
 
 
 def _asked(respondents: int, part: tuple[int, int]) -> int:

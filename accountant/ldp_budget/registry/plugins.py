@@ -34,7 +34,8 @@ NO_PLUGINS = "LDP_BUDGET_NO_PLUGINS"
 RESERVED_NAME = "questionnaire"
 """The mechanism of surveys, which is made from other mechanisms and is in no plugin."""
 
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+"""The names of mechanisms, and of commands of plugins."""
 _SDK = "ldp_budget.sdk."
 
 
@@ -265,7 +266,7 @@ def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
             label, f"{label} has a field {taken[0]!r}, which is an option of the commands", hint="Rename the field."
         )
     names = (getattr(candidate, "name", ""), *candidate.aliases)
-    bad = [name for name in names if not (isinstance(name, str) and _NAME.fullmatch(name))]
+    bad = [name for name in names if not (isinstance(name, str) and NAME.fullmatch(name))]
     if RESERVED_NAME in names:
         raise PluginError(label, f"the name {RESERVED_NAME} belongs to surveys", hint="Choose another name.")
     if bad:

@@ -8,8 +8,9 @@ guarantees.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .._later import later_names
 from ..guarantees.fixed_point import ONE, threshold
 
 if TYPE_CHECKING:
@@ -19,20 +20,10 @@ if TYPE_CHECKING:
     from .rng import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
 
 _HOMES = {
-    "ChaCha20Stream": "rng",
-    "GeneratorStream": "rng",
-    "RandomSource": "rng",
-    "SeededStream": "rng",
-    "Stream": "rng",
-    "SystemStream": "rng",
-    "bernoulli": "discrete",
-    "choices": "discrete",
-    "geometric": "discrete",
-    "integers": "discrete",
-    "laplace": "continuous",
-    "normal": "continuous",
-    "open_stream": "rng",
-    "subsets": "discrete",
+    **dict.fromkeys(("bernoulli", "choices", "geometric", "integers", "subsets"), ".discrete"),
+    **dict.fromkeys(("laplace", "normal"), ".continuous"),
+    **dict.fromkeys(("ChaCha20Stream", "GeneratorStream", "SeededStream", "SystemStream"), ".rng"),
+    **dict.fromkeys(("RandomSource", "Stream", "open_stream"), ".rng"),
 }
 
 __all__ = [
@@ -54,12 +45,4 @@ __all__ = [
     "threshold",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    # Cached: clients that draw for one user at a time look names up thousands of times.
-    globals()[name] = found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    return found
+__getattr__ = later_names(__name__, _HOMES)

@@ -42,16 +42,12 @@ from .estimates import (
     ShareCountLaw,
     SupportLaw,
 )
+from .share_laws import without_replacement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-
-def without_replacement(asked: int, respondents: int) -> float:
-    """Return c = (n - n_a)/(n - 1), the factor of f(1 - f)/n_a in the variance of a share; 0 if everyone was asked."""
-    return (respondents - asked) / (respondents - 1) if respondents > asked else 0.0
 
 
 def worst_share_variance(at_zero: float, at_one: float, sampling: float) -> float:
@@ -96,7 +92,7 @@ class SampledLaw:
     @property
     def sampling(self) -> float:
         """c, the factor of the variance of sampling."""
-        return without_replacement(self.sample.reports, self.respondents)
+        return float(without_replacement(self.sample.reports, self.respondents)[0])
 
     def errors(self) -> Floats:
         """Return the standard errors of the counts, at the estimated shares."""
@@ -109,7 +105,6 @@ class SampledLaw:
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals, within 0 and the number of respondents."""
         from .share_laws import AnswerLaw, Scales, share_ends
-        from .share_laws import without_replacement as missed
 
         asked, law = self.sample.reports, self.sample.law
         if isinstance(law, SupportLaw):
@@ -121,7 +116,7 @@ class SampledLaw:
 
             counts = self.sample.shares * self.respondents
             return normal_ends(counts, self.errors(), level, (0.0, float(self.respondents)))
-        scales = Scales.of(np.array([1 / asked]), asked, *missed(asked, self.respondents))
+        scales = Scales.of(np.array([1 / asked]), asked, *without_replacement(asked, self.respondents))
         ends = share_ends(
             AnswerLaw(cumulants), scales, self.sample.shares, level, lattice=isinstance(law, SupportLaw)
         )

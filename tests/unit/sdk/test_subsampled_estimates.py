@@ -15,7 +15,8 @@ from scipy.special import gammaln, xlog1py, xlogy
 from ldp_budget import mechanism
 from ldp_budget.registry.questionnaire import Question, Questionnaire
 from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, MeanEstimate, SupportLaw
-from ldp_budget.sdk.subsampled_estimates import expanded, without_replacement, worst_share_variance
+from ldp_budget.sdk.share_laws import without_replacement
+from ldp_budget.sdk.subsampled_estimates import expanded, worst_share_variance
 
 RESPONDENTS = 900
 
@@ -49,11 +50,11 @@ def simulated(asks: Questionnaire, answers: Any, runs: int, seed: int) -> list[A
 
 
 def test_factor_of_sampling_is_that_of_a_simple_random_sample() -> None:
-    assert without_replacement(50, 50) == 0
-    assert without_replacement(1, 50) == 1
+    assert without_replacement(50, 50)[0] == 0
+    assert without_replacement(1, 50)[0] == 1
     # Enumerated by hand for n = 4, n_a = 2 and two holders: the sample share is 0, 1/2, 1 with 1, 4, 1 of 6 chances.
     variance = (1 * 0.25 + 1 * 0.25) / 6
-    assert without_replacement(2, 4) * 0.25 / 2 == pytest.approx(variance)
+    assert without_replacement(2, 4)[0] * 0.25 / 2 == pytest.approx(variance)
 
 
 @pytest.mark.parametrize(("zero", "one", "sampling"), [(0.7, 1.0, 1.0), (3.0, 0.2, 0.4), (0.0, 0.0, 0.5), (2, 5, 0)])
@@ -79,7 +80,7 @@ def test_variance_is_exact_by_enumeration_of_all_samples() -> None:
     mean, variance = moments[0], moments[1] - moments[0] ** 2
     share, gap = 0.6, keep - noise
     own = [each * (1 - each) / gap**2 for each in (noise, keep)]
-    formula = ((1 - share) * own[0] + share * own[1] + without_replacement(2, 5) * share * (1 - share)) / 2
+    formula = ((1 - share) * own[0] + share * own[1] + without_replacement(2, 5)[0] * share * (1 - share)) / 2
     assert mean == pytest.approx(share)
     assert variance == pytest.approx(formula, rel=1e-12)
 
