@@ -61,7 +61,7 @@ def api_key() -> None:
     "scopes",
     multiple=True,
     required=True,
-    type=click.Choice(["spend", "collect", "read", "policy", "erase", "audit", "admin"]),
+    type=click.Choice(["spend", "collect", "read", "statement", "policy", "erase", "audit", "admin"]),
     help="Allow the key to do this; admin is everything. Repeatable.",
 )
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Bind the key to this policy. Repeatable.")

@@ -189,6 +189,9 @@ ACCESS: dict[tuple[str, str], Access] = {
     # The response has a row for each charge of the user, including charges under other policies.
     ("GET", "/v1/users/{user}/remaining"): Access("read"),
     ("POST", "/v1/users:remaining"): Access("read"),
+    # A statement has every charge of the user, whom it names.
+    ("GET", "/v1/users/{user}/statement"): Access("statement"),
+    ("POST", "/v1/users:statement"): Access("statement"),
     ("DELETE", "/v1/users/{user}"): Access("erase"),
     ("POST", "/v1/users:reservations"): Access("read", ROWS, ROWS),
     ("POST", "/v1/users:reservation"): Access("read", NAMED, NAMED),

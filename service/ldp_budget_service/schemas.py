@@ -243,6 +243,8 @@ _KEYED = {
     "/v1/collections/{name}/reports": "",
 }
 """The operations that need an idempotency key, each with the exception. A missing key is an error of its own there."""
+_NEEDED = ("X-Collection",)
+"""Further headers that an operation needs, whose lack is an error of its own."""
 
 
 def add_to(schema: dict[str, Any]) -> None:
@@ -253,6 +255,8 @@ def add_to(schema: dict[str, Any]) -> None:
                 if parameter["name"] == "Idempotency-Key" and path in _KEYED:
                     parameter["required"] = _KEYED[path] == ""
                     parameter["description"] = _KEYED[path] + parameter["description"]
+                elif parameter["name"] in _NEEDED:
+                    parameter["required"] = True
     for example in examples():
         operation = schema["paths"].get(example["route"], {}).get(example["method"].lower())
         if operation is not None:

@@ -71,6 +71,7 @@ def key(name: str) -> dict[str, str]:
     return {"Idempotency-Key": name}
 
 
+AS_JSON = {"Accept": "application/json"}
 _SOME = [bytes([report]) for report in (1, 2, 2, 4, 3, 6, 2, 0)]
 """Reports as devices might have drawn them."""
 
@@ -186,6 +187,10 @@ STEPS = (
     Step("How full limits are", "GET", "/v1/overview/limits"),
     Step("What was charged", "GET", "/v1/overview/mechanisms"),
     Step("Whether all is as it was, on record", "POST", "/v1/ledger/verifications"),
+    Step("A statement", "GET", "/v1/users/{user}/statement", {"user": "alice"}, headers=AS_JSON),
+    Step(
+        "A statement, by a name in the body", "POST", "/v1/users:statement", body={"user": "alice"}, headers=AS_JSON
+    ),
     Step("What waits for the officer", "GET", "/v1/officer"),
     Step("Who set what", "GET", "/v1/officer/policies"),
     Step("Who has keys", "GET", "/v1/officer/keys"),

@@ -34,8 +34,9 @@ ACKNOWLEDGED = models.ACKNOWLEDGED
 VERIFIED = "verified"
 """The kind of record of a verification."""
 
-SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN = "spend", "collect", "read", "policy", "erase", "audit", "admin"
-SCOPES = (SPEND, COLLECT, READ, POLICY, ERASE, AUDIT, ADMIN)
+SPEND, COLLECT, READ, STATEMENT, POLICY = "spend", "collect", "read", "statement", "policy"
+ERASE, AUDIT, ADMIN = "erase", "audit", "admin"
+SCOPES = (SPEND, COLLECT, READ, STATEMENT, POLICY, ERASE, AUDIT, ADMIN)
 """The scopes of an API key; `admin` includes all the others."""
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")

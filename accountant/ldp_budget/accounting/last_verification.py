@@ -1,9 +1,10 @@
-"""Last verification of a ledger on this machine: its time and its head, in a small file next to the key file.
+"""Last verification of a ledger: its time and its head, from the administrative log or a note on this machine.
 
-Nothing secret is in the file, and nobody needs it: without it, whoever asks verifies the ledger. Its MAC is made with
-the secret in use, in whose salt the ledger's id is. So a file that was edited, or that belongs to another ledger, or
-that was written before the key was rotated, is not believed. A file of an earlier time is a true statement about that
-time: a reader looks at its age, and checks that its head is in the chain.
+A service records its verifications in the administrative log. The note is a small file next to the key file. Nothing
+secret is in either, and a reader who finds none verifies the ledger. The MAC of the note is made with the secret in use,
+in whose salt the ledger's id is. So a file that was edited, or that belongs to another ledger, or that was written before
+the key was rotated, is not believed. A verification of an earlier time is a true statement about that time: a reader
+looks at its age, and checks that its head is in the chain. That also confirms a record.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._files import canonical_json, replacing
+from ..ledger.calendar import to_micros
 from ..ledger.keyfile import key_path
+from .admin_log import records
+from .admin_records import VERIFIED
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
@@ -50,7 +54,18 @@ def note(ledger: Ledger, found: Integrity, at: int) -> None:
 
 
 def last_verification(ledger: Ledger, since: int) -> LastVerification | None:
-    """Return the last verification of this ledger that began between `since` and now; None if there is none to believe."""
+    """Return the last verification between `since` and now; None if there is none to believe, or if it found problems."""
+    last, now = _noted(ledger), ledger.now().micros
+    recorded = next((each for each in reversed(records(ledger, 1)) if each.kind == VERIFIED and not each.fault), None)
+    if recorded is not None and (last is None or to_micros(recorded.at) > last.at):
+        if not recorded.body["ok"]:
+            return None
+        last = LastVerification(to_micros(recorded.at), recorded.body["entries"], recorded.body["head"])
+    return last if last is not None and since <= last.at <= now else None
+
+
+def _noted(ledger: Ledger) -> LastVerification | None:
+    """Return what the note on this machine says; None if there is none to believe."""
     path = _path(ledger)
     try:
         if path is None or path.stat().st_size > _MOST_BYTES:
@@ -60,9 +75,7 @@ def last_verification(ledger: Ledger, since: int) -> LastVerification | None:
         mac = bytes.fromhex(stored["mac"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    if not compare_digest(mac, _mac(ledger, last)):
-        return None
-    return last if since <= last.at <= ledger.now().micros else None
+    return last if compare_digest(mac, _mac(ledger, last)) else None
 
 
 def _mac(ledger: Ledger, last: LastVerification) -> bytes:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from .._validation import check_call, check_many, check_switch, check_text, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter, LedgerError, NotSupported, UnknownName
 from ..ledger import key_rotation
+from ..ledger.confirmed_journal import confirm_journal
 from ..ledger.hash_chain import Name
 from ..ledger.ledger import check_up
 from ..ledger.migration_cutover import abort
 from ..ledger.models import RECORDED
 from ..ledger.snapshot import secret_of
-from ..ledger.verification import Integrity, accepted_in, check_integrity, with_notes
+from ..ledger.verification import Integrity, accepted_in, check_integrity, head_of, with_notes
 from ..ledger.window_backfill import recount_after_clock_repair
 from . import ledger_move
 from .admin_log import record_faults, record_local, records
@@ -243,10 +244,11 @@ class LedgerOperations:
         return found
 
     def last_verification(self, seconds: int = 3_600) -> LastVerification | None:
-        """The last verification of this ledger on this machine, if it found no problem and is that recent.
+        """The last verification of this ledger, if it found no problem and is that recent.
 
         `verify` notes it in a file next to the key file, under a MAC that names the ledger and the head. A file that
-        was changed, or that is of another ledger or of the future, is not believed.
+        was changed, or that is of another ledger or of the future, is not believed. A service records its
+        verifications in the administrative log. `confirm` checks that the head is in the chain.
 
         Parameters:
             seconds: the largest age of the verification.
@@ -260,6 +262,27 @@ class LedgerOperations:
         """
         check_whole("seconds", seconds)
         return last_verification(self._ledger, self._ledger.now().micros - seconds * 1_000_000)
+
+    def confirm(self, head: str | None = None, *, on_progress: Callable[[int, int], None] | None = None) -> str:
+        """Compute each link of the journal's hash chain again, without a verification: a fifth of its time.
+
+        Parameters:
+            head: a head that an earlier verification returned, and that the ledger must contain.
+            on_progress: called as `on_progress(done, total)` from time to time, with entries.
+
+        Returns:
+            The newest head.
+
+        Raises:
+            InvalidParameter: an argument has the wrong type.
+            LedgerError: an entry was changed, or the head is not in the chain.
+        """
+        check_call("on_progress", on_progress)
+        head = None if head is None else check_text("head", head)
+        confirm_journal(
+            self._ledger, head, lambda partition, whole, runs: None, on_progress or (lambda done, total: None)
+        )
+        return head_of(self._ledger)
 
     def collection_use(
         self, name: str, *, head: str | None = None, on_progress: Callable[[int, int], None] | None = None

@@ -1,7 +1,7 @@
 """The routes, one module per subject."""
 
 from .. import http_middleware  # noqa: F401  # registers the path convertor `:name`
-from . import calculations, collections, ledger, policies, reservations, spends, users
+from . import calculations, collections, ledger, policies, reservations, spends, statements, users
 
 ROUTERS = (
     spends.router,  # first: the routers are searched in this order for each request
@@ -22,4 +22,5 @@ ROUTERS = (
     collections.reports_router,
     reservations.router,
     users.router,
+    statements.router,
 )

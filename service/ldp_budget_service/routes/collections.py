@@ -49,7 +49,8 @@ UserHeader = Annotated[
     str | None,
     Header(
         alias="X-User",
-        description="The user who sends the report, in percent-encoded UTF-8. An invitation has the user already.",
+        description="The user who sends the report, in percent-encoded UTF-8. Required with an API key; an invitation has "
+        "the user already.",
         examples=["alice"],
     ),
 ]
@@ -364,7 +365,8 @@ def take(
     sender: From,
     sent: Report,
     digest: Annotated[
-        str | None, Header(alias="X-Collection", description="The digest of the definition it is of.")
+        str | None,
+        Header(alias="X-Collection", description="The digest of the definition that the report was drawn with."),
     ] = None,
     label: Annotated[
         str | None,

@@ -102,13 +102,13 @@ def verify(
     The time is proportional to the size of the ledger. Only one verification runs at a time.
     """
     position = desk.position()
-    with _only_verification(request):
+    with only_verification(request):
         found = desk.accountant.verify(expect or None)
     return ok_with_position(position, found.to_json())
 
 
 @contextmanager
-def _only_verification(request: Request) -> Iterator[None]:
+def only_verification(request: Request) -> Iterator[None]:
     """Hold the turn to verify. Raises `in-flight` if another request holds it."""
     turn: threading.Lock = request.app.state.verifying
     if not turn.acquire(blocking=False):
@@ -354,6 +354,6 @@ def _shown(request: Request, name: str, *given: Any) -> Response:
 @router.post("/v1/ledger/verifications", response_model=IntegrityAnswer, responses=documented("in-flight"))
 def verify_and_record(request: Request, desk: Caller) -> Response:
     """Verify the whole ledger as `GET /v1/ledger/verify` does, and record the result in the ledger."""
-    with _only_verification(request):
+    with only_verification(request):
         found = Verifications(desk.accountant).run()
     return ok_with_position(desk.position(), found.to_json())

@@ -1,7 +1,8 @@
 """Statement of one user: what was charged, when, for whom, what is left, and what follows from it, on one page.
 
-It answers an access request or a court. Its figures are those of the ledger, which is verified first; what the ledger
-cannot know is said on the page. An erased user's charges are no longer known, and the statement says so.
+It answers an access request or a court. Its figures are those of the ledger, which was verified within the last hour
+and whose journal is confirmed again; what the ledger cannot know is said on the page. An erased user's charges are no
+longer known, and the statement says so.
 """
 
 from __future__ import annotations
@@ -10,22 +11,29 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.errors import InvalidParameter, UserErased
+from ldp_budget.errors import InvalidParameter, LedgerError, UserErased
+from ldp_budget.ledger.calendar import from_micros
 
 from .statement_texts import TEXTS, Texts
 from .summary_blocks import Code, Facts, Grid, Meter, Note, Section, certainty, loss
 from .summary_page import html_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from ldp_budget import Accountant
     from ldp_budget.accounting.receipts import Balance
+    from ldp_budget.ledger.verification import Integrity
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a ledger records of one user. `charges` and `limits` are rows; `erased` is True if the user was erased."""
+    """What a ledger records of one user. `charges` and `limits` are rows; `erased` is True if the user was erased.
+
+    `verified` is the result of the last verification, `verified_at` its time and `verified_head` its head. `head` is
+    the newest one: the hashes of all entries up to it were computed again.
+    """
 
     user: str
     ledger: str
@@ -35,26 +43,27 @@ class Statement:
     limits: tuple[dict[str, Any], ...] = ()
     head: str = ""
     verified: bool = False
+    verified_at: str = ""
+    verified_head: str = ""
     problems: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, accountant: Accountant, user: str) -> Statement:
-        """Return the statement of a user, after a verification of the ledger.
+    def of(
+        cls, accountant: Accountant, user: str, *, seconds: int = 3_600, verify: Callable[[], Integrity] | None = None
+    ) -> Statement:
+        """Return the statement of a user of a ledger that was verified.
 
         Parameters:
             accountant: the ledger.
             user: the user; one whom the ledger has never seen has no charges.
+            seconds: the largest age of a verification that counts; 0 verifies now.
+            verify: called for a verification if none is that recent; None for `accountant.ledger.verify`.
 
         Raises:
             InvalidParameter: `user` is not a text.
         """
-        checked = accountant.verify()
-        at = accountant.now().isoformat(timespec="seconds").replace("+00:00", "Z")
-        found: dict[str, Any] = {
-            "head": checked.head,
-            "verified": checked.ok,
-            "problems": tuple(map(str, checked.problems)),
-        }
+        found = _confirmed(accountant, seconds) or _verified(accountant, verify or accountant.ledger.verify)
+        at = _iso(accountant.now())
         try:
             rows = accountant.history(user)
         except UserErased:
@@ -75,7 +84,32 @@ class Statement:
             "limits": list(self.limits),
             "head": self.head,
             "verified": self.verified,
+            "verified_at": self.verified_at,
+            "verified_head": self.verified_head,
         }
+
+
+def _confirmed(accountant: Accountant, seconds: int) -> dict[str, Any] | None:
+    """Return the last verification with the newest head; None if there is none, or if an entry was changed since."""
+    last = accountant.ledger.last_verification(seconds) if seconds else None
+    if last is None:
+        return None
+    try:
+        head = accountant.ledger.confirm(last.head)
+    except LedgerError:
+        return None
+    return {"head": head, "verified": True, "verified_at": _iso(from_micros(last.at)), "verified_head": last.head}
+
+
+def _verified(accountant: Accountant, verify: Callable[[], Integrity]) -> dict[str, Any]:
+    at, found = accountant.now(), verify()
+    problems = tuple(map(str, found.problems))
+    verified = {"verified": found.ok, "verified_at": _iso(at), "verified_head": found.head}
+    return {"head": found.head, **verified, "problems": problems}
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _versions(accountant: Accountant) -> dict[str, list[tuple[str, int]]]:
@@ -201,11 +235,12 @@ def _meaning(statement: Statement, texts: Texts) -> tuple[Note, ...]:
 
 
 def _checked(statement: Statement, texts: Texts) -> Facts:
-    return Facts(
-        (
-            (texts.ledger, statement.ledger),
-            (texts.made, _moment(statement.at)),
-            (texts.verification, texts.holds if statement.verified else texts.failed),
-            (texts.head, Code(statement.head)),
-        )
-    )
+    at = _moment(statement.verified_at)
+    rows = [
+        (texts.ledger, statement.ledger),
+        (texts.made, _moment(statement.at)),
+        (texts.verification, f"{at}: {texts.holds if statement.verified else texts.failed}"),
+    ]
+    if statement.head != statement.verified_head:
+        rows += [(texts.verified_head, Code(statement.verified_head)), (texts.confirmation, texts.confirmed)]
+    return Facts((*rows, (texts.head, Code(statement.head))))

@@ -31,6 +31,9 @@ class Texts(NamedTuple):
     made: str
     verification: str
     holds: str
+    verified_head: str
+    confirmation: str
+    confirmed: str
     head: str
     unproved: str
     not_proved: tuple[str, ...]
@@ -65,6 +68,9 @@ TEXTS = {
         made="made",
         verification="verification",
         holds="every hash, sum and decision of the ledger was checked, and no problem was found",
+        verified_head="head that was verified",
+        confirmation="since then",
+        confirmed="each hash of the journal was computed again for this statement, also those of later entries",
         head="head of the journal",
         unproved="What this does not prove",
         not_proved=(
@@ -101,6 +107,9 @@ TEXTS = {
         made="작성 시각",
         verification="검증",
         holds="원장의 모든 해시, 합계, 결정을 검사했고 문제가 없었습니다",
+        verified_head="검증한 헤드",
+        confirmation="그 이후",
+        confirmed="이 내역서를 위해 저널의 모든 해시를 다시 계산했습니다. 검증 뒤에 추가된 항목도 포함합니다",
         head="저널의 헤드",
         unproved="증명하지 않는 것",
         not_proved=(
@@ -138,6 +147,9 @@ TEXTS = {
         made="erstellt",
         verification="Prüfung",
         holds="jeder Hash, jede Summe und jede Entscheidung des Hauptbuchs wurde geprüft, ohne einen Fehler zu finden",
+        verified_head="geprüfter Kopf",
+        confirmation="seitdem",
+        confirmed="für diese Auskunft wurde jeder Hash des Journals neu berechnet, auch der später hinzugekommenen Einträge",
         head="Kopf des Journals",
         unproved="Was dies nicht beweist",
         not_proved=(

@@ -48,6 +48,8 @@ REQUESTS: dict[tuple[str, str], Asked] = {
     ("GET", "/v1/users/{user}/balance"): asks("/v1/users/a/balance"),
     ("GET", "/v1/users/{user}/history"): asks("/v1/users/a/history"),
     ("GET", "/v1/users/{user}/remaining"): asks("/v1/users/a/remaining"),
+    ("GET", "/v1/users/{user}/statement"): asks("/v1/users/a/statement"),
+    ("POST", "/v1/users:statement"): asks("/v1/users:statement", {"user": "a"}),
     ("DELETE", "/v1/users/{user}"): asks("/v1/users/unknown"),
     ("POST", "/v1/users:balance"): asks("/v1/users:balance", {"user": "a"}),
     ("POST", "/v1/users:remaining"): asks("/v1/users:remaining", {"user": "a"}),

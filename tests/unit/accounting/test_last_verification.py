@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from fixed_clock import Clock
-from ldp_budget import Accountant, InvalidParameter
+from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget.ledger.sqlite import SqliteStore
 from ledger_contract import coin
 
@@ -113,3 +114,64 @@ def test_ledger_in_memory_has_no_note(clock: Clock) -> None:
         assert accountant.ledger.last_verification() is None
         with pytest.raises(InvalidParameter, match="seconds"):
             accountant.ledger.last_verification(-1)
+
+
+# -- verifications that a service recorded ---------------------------------------------------------------------------
+
+
+def recorded(accountant: Accountant, ok: bool = True) -> None:
+    """Record a verification as a service does."""
+    found, number = accountant.verify(), len(accountant.records())
+    body = {"ok": ok, "entries": found.entries, "head": found.head, "problems": int(not ok)}
+    accountant._record_own("verified", "ledger", body, expected=number)
+
+
+@pytest.mark.parametrize(("minutes", "is_believed"), [(60, True), (61, False)])
+def test_recorded_verification_counts_for_an_hour(clock: Clock, minutes: int, is_believed: bool) -> None:
+    with Accountant(":memory:", clock=clock) as accountant:
+        accountant.set_policy("default", ["lifetime=9"])
+        head = accountant.stats()["head"]
+        recorded(accountant)
+        clock.advance(minutes=minutes)
+        last = accountant.ledger.last_verification()
+        assert (last is not None and last.head == head) is is_believed
+        assert accountant.ledger.confirm(head) == accountant.stats()["head"] != head
+
+
+def test_recorded_failure_ends_an_earlier_verification(path: Path, clock: Clock) -> None:
+    with Accountant(path, create=False, clock=clock) as accountant:
+        clock.advance(minutes=1)
+        recorded(accountant, ok=False)
+        assert accountant.ledger.last_verification() is None
+        clock.advance(minutes=1)
+        accountant.ledger.verify()
+        assert accountant.ledger.last_verification() is not None
+
+
+@pytest.mark.parametrize("change", ["insert", "update"])
+def test_confirm_finds_a_forged_record_of_a_verification(path: Path, clock: Clock, change: str) -> None:
+    with Accountant(path, create=False, clock=clock) as accountant:
+        clock.advance(minutes=1)
+        recorded(accountant, ok=False)
+    with closing(sqlite3.connect(path)) as database, database:
+        if change == "update":
+            database.execute("""update admin_log set body = replace(body, 'false', 'true')""")
+        else:
+            columns = [row[1] for row in database.execute("pragma table_info(admin_log)")]
+            values = [f"{name} + 1" if name == "number" else name for name in columns]
+            database.execute(f"insert into admin_log select {', '.join(values)} from admin_log")
+            database.execute("""update admin_log set body = replace(body, 'false', 'true') where number = 2""")
+    with Accountant(path, create=False, clock=clock) as accountant:
+        last = accountant.ledger.last_verification()
+        assert last is not None
+        with pytest.raises(LedgerError, match="ledger verify"):
+            accountant.ledger.confirm(last.head)
+
+
+@pytest.mark.parametrize("head", ["1" * 84, "1-" + "0" * 64, "x"])
+def test_confirm_of_a_head_that_is_not_in_the_chain_is_refused(path: Path, clock: Clock, head: str) -> None:
+    with (
+        Accountant(path, create=False, clock=clock) as accountant,
+        pytest.raises(LedgerError, match="not in the chain"),
+    ):
+        accountant.ledger.confirm(head)

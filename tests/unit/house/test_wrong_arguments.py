@@ -200,6 +200,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         **{f"Accountant.{name}": (getattr(accountant, name), given) for name, given in own.items()},
         "LedgerOperations.verify": (accountant.ledger.verify, {"expect": None, "on_progress": None}),
         "LedgerOperations.last_verification": (accountant.ledger.last_verification, {"seconds": 60}),
+        "LedgerOperations.confirm": (accountant.ledger.confirm, {"head": None, "on_progress": None}),
         "LedgerOperations.collection_use": (
             accountant.ledger.collection_use,
             {"name": "poll", "head": None, "on_progress": None},
