@@ -9,16 +9,36 @@ import tomllib
 from pathlib import Path
 
 _here = Path(__file__).resolve().parent
-sys.path.insert(0, str(_here / "reference"))
+sys.path[:0] = [str(_here / "reference"), str(_here)]
 
 _about = tomllib.loads((_here.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project, release = _about["name"], _about["version"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "reference_pages.docstrings"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "reference_pages.docstrings",
+    "site_parts.mathml",
+    "site_parts.search",
+    "site_parts.sidebar",
+    "site_parts.signatures",
+]
 exclude_patterns = [
     "README.md",  # index.md has it
     "reference/examples",  # the Python reference shows them
 ]
+
+# Formulas between dollars, as GitHub reads them, typeset by the browser.
+myst_enable_extensions = ["attrs_inline", "dollarmath"]
+myst_dmath_allow_labels = False
+myst_dmath_allow_space = False
+myst_dmath_allow_digits = False
+html_math_renderer = "mathml"
+
+# The button copies what a reader types: without prompts, and without the output below them.
+copybutton_prompt_text = r"\$ |> |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 
 # Links to headings are as GitHub makes them, down to the deepest of the commands.
 myst_heading_anchors = 4
@@ -34,6 +54,9 @@ python_use_unqualified_type_names = True
 html_theme = "furo"
 html_title = f"{project} {release}"
 html_copy_source = False
+html_static_path = ["site_parts/static"]
+html_css_files = ["site.css"]
+html_search_scorer = str(_here / "site_parts" / "search_ranks.js")
 html_show_copyright = False
 
 # Pages of the site whose text is a file next to this folder.

@@ -1,0 +1,1 @@
+"""Extensions of Sphinx for the site: formulas as MathML, the search of English and Korean, groups in the sidebar."""
