@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from ldp_budget.errors import InvalidParameter, LedgerError
 
-from .schema import path_of, set_path
+from .schema import MOST_PARTITIONS, path_of, set_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 # -- addresses -----------------------------------------------------------------------------------------------
 
-MOST_PARTITIONS = 4096
 DEFAULT_PARTITIONS = 64
 HA = ("none", "quorum")
 
@@ -108,7 +107,17 @@ _NEEDED = {
 }
 _STANDBYS = "synchronous_standby_names"
 _SETTINGS = ", ".join(f"current_setting('{name}')" for name in (*_NEEDED, _STANDBYS))
-_ASK = f"SELECT {_SETTINGS}, (SELECT count(*) FROM pg_stat_replication), pg_backend_pid()"
+# Citus moves a shard by logical replication, in slots of this name: their readers are no standbys.
+_COUNT_STANDBYS = (
+    "(SELECT count(*) FROM pg_stat_replication r WHERE NOT EXISTS (SELECT FROM pg_replication_slots s"
+    " WHERE s.active_pid = r.pid AND s.slot_type = 'logical' AND starts_with(s.slot_name::text, 'citus_shard_')))"
+)
+_ASK = f"SELECT {_SETTINGS}, {_COUNT_STANDBYS}, pg_backend_pid()"
+ASK_NODE = (
+    f"SELECT json_build_array({_SETTINGS}, {_COUNT_STANDBYS}, extract(epoch FROM clock_timestamp())::float8,"
+    " current_setting('server_version_num')::int4)"
+)
+"""Query of one JSON value, which `judge_node` checks."""
 # For one transaction: names are looked up in the ledger's schema, and the commit waits for the disk and the standbys.
 # The latter also if a reload of the server's settings has changed the session since it was checked.
 _SETTLE = (
@@ -120,6 +129,8 @@ _SETTLE = (
 )
 OLDEST = 150000
 """The oldest supported server version, as `server_version` counts it."""
+CLOCK_SECONDS = 5.0
+"""Largest difference between the clocks of this machine and of a node of a cluster."""
 
 
 def check_settings(connection: Connection, address: Address) -> bool:
@@ -128,11 +139,7 @@ def check_settings(connection: Connection, address: Address) -> bool:
     Returns True if a connection pooler is between client and server. The session is then not the one that the client
     connected to, and may change with each transaction. A changed backend PID reveals the pooler.
     """
-    version = connection.info.server_version
-    if version < OLDEST:
-        raise LedgerError(
-            address.name, f"its server must be PostgreSQL {OLDEST // 10000} or newer: got {version // 10000}"
-        )
+    _judge_version(connection.info.server_version, address)
     encoding = connection.info.parameter_status("server_encoding")
     if encoding not in ("UTF8", None):
         # Other encodings cannot store every name, or store bytes without a defined meaning.
@@ -141,6 +148,25 @@ def check_settings(connection: Connection, address: Address) -> bool:
         raise LedgerError(address.name, why, hint=hint)
     session = judge_settings(connection.execute(_ASK), address)
     return session != connection.info.backend_pid
+
+
+def judge_node(found: list[Any], address: Address, asked: float, answered: float) -> None:
+    """Raise `LedgerError` unless a node of a cluster, which answered `ASK_NODE` between two times, may hold a ledger."""
+    *settings, standbys, clock, version = found
+    _judge_version(version, address)
+    _judge_durable(settings, address)
+    _judge_standbys(settings[-1], standbys, address)
+    differs = max(asked - clock, clock - answered)
+    if differs > CLOCK_SECONDS:
+        why = f"its clock differs by {differs:.1f} s from the clock of this machine, by more than {CLOCK_SECONDS:g} s"
+        raise LedgerError(address.name, why, hint="Set the clocks of all machines by NTP.")
+
+
+def _judge_version(version: int, address: Address) -> None:
+    if version < OLDEST:
+        raise LedgerError(
+            address.name, f"its server must be PostgreSQL {OLDEST // 10000} or newer: got {version // 10000}"
+        )
 
 
 def ask_settings(unit: Unit) -> Cursor[Any]:
@@ -192,7 +218,7 @@ def _judge_standbys(synchronous: str, standbys: int, address: Address) -> None:
         raise LedgerError(address.name, "its server has standbys, and the URL has no ha option", hint=hint)
 
 
-def check_isolation(first: Connection, second: Connection, schema: str, address: Address) -> None:
+def check_isolation(first: Connection, second: Connection, schema: str, address: Address, partition: int = 0) -> None:
     """Raise `LedgerError` if two transactions can lock the same row at the same time.
 
     The check never waits for the lock. If several processes open a ledger behind a pooler, each would wait in a
@@ -201,7 +227,7 @@ def check_isolation(first: Connection, second: Connection, schema: str, address:
     """
     from psycopg import errors
 
-    lock = "SELECT value FROM meta WHERE name = 'key_check' FOR UPDATE NOWAIT"
+    lock = f"SELECT entry FROM partitions WHERE partition = {partition:d} FOR UPDATE NOWAIT"
     begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {set_path(schema)}"
     first.execute(begin)  # type: ignore[call-overload, unused-ignore]
     try:

@@ -20,7 +20,7 @@ from ldp_budget.ledger.keyfile import write_ledger_id
 from ldp_budget.ledger.models import PartitionHead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from psycopg import Connection, Cursor
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # -- tables --------------------------------------------------------------------------------------------------
 
 SCHEMA_VERSION = 2
+MOST_PARTITIONS = 4096
 
 PARTITIONED = (
     "partitions",
@@ -187,6 +188,11 @@ def key_check(key: Key, partitions: int) -> bytes:
     return key.hash(b"check", str(partitions))
 
 
+def count_partitions(key: Key, stored: bytes) -> int:
+    """Return the number of partitions of which there is a stored check value; 0 if it is of no number."""
+    return next((number for number in range(1, MOST_PARTITIONS + 1) if key_check(key, number) == stored), 0)
+
+
 # -- the catalog check ---------------------------------------------------------------------------------------
 
 _TYPES = {"int4": "integer", "int8": "bigint", "bytea": "bytea", "text": "text"}
@@ -313,6 +319,24 @@ def ask_catalog(unit: Unit) -> Cursor[Any]:
     return answer
 
 
+def shard_query(schema: str, tables: Sequence[str]) -> str:
+    """Return the query of the same facts about tables of shards on their node, as one JSON value."""
+    listed = ", ".join(map(_literal, tables))
+    values = {"schema": _literal(schema), "tables": f"ARRAY[{listed}]"}
+    return f"SELECT coalesce(json_agg(json_build_array(a, b, c)), '[]') FROM ({_ASK % values}) AS facts(a, b, c)"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def expect_shards(tables: Iterable[str]) -> frozenset[Fact]:
+    """Return the facts about tables of shards, which are named TABLE_NUMBER."""
+    return frozenset(
+        fact._replace(table=table) for table in tables for fact in _EXPECTED if fact.table == table.rpartition("_")[0]
+    )
+
+
 def set_path(schema: str) -> str:
     """Return SQL after which names are looked up in the server's own catalog first, then in the ledger's schema."""
     return f"SET LOCAL search_path = {path_of(schema)}"
@@ -335,10 +359,15 @@ def find_schema(connection: Connection) -> str:
 
 def compare_catalog(answer: Cursor[Any]) -> list[str]:
     """Return a message for each difference between the catalog and the tables that the ledger creates."""
-    rows = {Fact._make(row) for row in answer.fetchall()}
+    return compare_facts(answer.fetchall(), _EXPECTED)
+
+
+def compare_facts(answer: Iterable[Sequence[str]], expected: frozenset[Fact]) -> list[str]:
+    """Return a message for each difference between facts of a catalog and the expected ones."""
+    rows = {Fact._make(row) for row in answer}
     owners = {fact.table: fact.detail for fact in rows if fact.kind == "owner"}
-    found = {fact for fact in rows if fact.kind != "owner" and not _is_rebuilt(fact)}
-    missing, strange = _EXPECTED - found, found - _EXPECTED
+    found = {fact for fact in rows if fact.kind != "owner" and not _is_rebuilt(fact, expected)}
+    missing, strange = expected - found, found - expected
     kinds = {fact.table: fact.detail for fact in strange if fact.kind == "kind"}
     replaced = [
         f"schema: {fact.table} is {kinds.get(fact.table, 'missing')}" for fact in missing if fact.kind == "kind"
@@ -356,14 +385,18 @@ def compare_catalog(answer: Cursor[Any]) -> list[str]:
     return [*sorted(replaced), *sorted(others), *sorted(more), *sorted(less)]
 
 
-def _is_rebuilt(fact: Fact) -> bool:
+def _is_rebuilt(fact: Fact, expected: frozenset[Fact]) -> bool:
     """True if an index appears twice because it is being rebuilt concurrently."""
-    return fact.kind == "unfinished index" and fact._replace(kind="index") in _EXPECTED
+    return fact.kind == "unfinished index" and fact._replace(kind="index") in expected
 
 
 def check_catalog(answer: Cursor[Any], ledger: str, then: str = "") -> None:
     """Raise `LedgerError` if the catalog differs."""
-    differences = compare_catalog(answer)
+    refuse(compare_catalog(answer), ledger, then)
+
+
+def refuse(differences: Sequence[str], ledger: str, then: str = "") -> None:
+    """Raise `LedgerError` if there are differences."""
     if differences:
         more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
         listed = "; ".join(differences[:_SHOWN]) + more

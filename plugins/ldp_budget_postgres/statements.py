@@ -33,6 +33,7 @@ from .write_buffer import (
     COUNTERS,
     ENTRIES,
     ENTRY,
+    NAMED,
     NOTES,
     NUMBERED_ROWS,
     RECORDS,
@@ -58,18 +59,19 @@ _RECORDS_TOGETHER = 2_000
 _CHECKPOINTS_TOGETHER = 50
 END = f"SELECT partition, entry, at, chain_hash, {', '.join(COUNTERS)}, row_mac FROM partitions"
 _LABELLED = (
-    f"SELECT {ENTRY}, label, salt FROM journal LEFT JOIN entry_labels USING (partition, entry) WHERE partition = %s"
+    f"SELECT {', '.join(f'j.{name}' for name in ENTRY.split(', '))}, l.label, l.salt FROM journal j"
+    " LEFT JOIN entry_labels l ON l.partition = %(here)s AND l.entry = j.entry WHERE j.partition = %(here)s"
 )
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
 _ORPHANS = (
-    "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = l.partition AND j.entry = l.entry"
-    " WHERE l.partition = %s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
+    "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = %(here)s AND j.entry = l.entry"
+    " WHERE l.partition = %(here)s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
 )
 _STRANGE_META = "SELECT name FROM meta WHERE name NOT IN ('schema', 'ledger', 'key_check', 'ledger_id') LIMIT 10"
 _STRAY_NOTES = (
-    "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.partition = n.partition AND j.entry = n.entry"
-    " LEFT JOIN users u ON u.partition = n.partition AND u.account = j.account"
-    " WHERE n.partition = %s AND u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
+    "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.partition = %(here)s AND j.entry = n.entry"
+    " LEFT JOIN users u ON u.partition = %(here)s AND u.account = j.account"
+    " WHERE n.partition = %(here)s AND u.user_hash IS NULL ORDER BY n.entry LIMIT 10"
 )
 _CHARGED, _VOIDED = "FILTER (WHERE kind <> 'voided')", "FILTER (WHERE kind = 'voided')"
 _CHARGES = "FROM journal WHERE partition = %(here)s AND kind IN ('spent', 'reserved', 'voided')"
@@ -91,7 +93,7 @@ _REFUSALS_BY_DAY = (
 )
 _ALIKE = [name for name in ENTRY.split(", ") if name not in ("entry", "account")]
 _FIRST_OTHER = (
-    "SELECT o.entry FROM journal s JOIN journal o ON o.partition = s.partition WHERE s.partition = %(here)s AND s.entry = %(0)s"
+    "SELECT o.entry FROM journal s JOIN journal o ON o.partition = %(here)s WHERE s.partition = %(here)s AND s.entry = %(0)s"
     " AND o.entry > %(0)s AND o.entry <= %(1)s AND NOT (o.chain_hash IS NULL AND "
     f"{' AND '.join(f'o.{name} IS NOT DISTINCT FROM s.{name}' for name in _ALIKE)}) ORDER BY o.entry LIMIT 1"
 )
@@ -100,14 +102,15 @@ _REFUSED_IN_RUNS = (
     " WHERE partition = %(here)s AND kind = 'charged'"
 )
 _USERS_BY_SUMS = (
-    f"SELECT window_name, {AMOUNTS}, count(*) FROM users JOIN window_sums USING (partition, account)"
-    " WHERE partition = %(here)s AND user_hash IS NOT NULL AND window_name = ANY(%(0)b::text[])"
+    f"SELECT window_name, {AMOUNTS}, count(*) FROM users u JOIN window_sums s"
+    " ON s.partition = %(here)s AND s.account = u.account WHERE u.partition = %(here)s AND user_hash IS NOT NULL"
+    " AND window_name = ANY(%(0)b::text[])"
     f" GROUP BY window_name, {AMOUNTS}"
 )
 _STRAY_REPORTS = (
-    "SELECT r.number FROM reports r LEFT JOIN journal j ON j.partition = r.partition AND j.entry = r.entry"
-    " LEFT JOIN users u ON u.partition = r.partition AND u.account = j.account"
-    " WHERE r.partition = %s AND r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
+    "SELECT r.number FROM reports r LEFT JOIN journal j ON j.partition = %(here)s AND j.entry = r.entry"
+    " LEFT JOIN users u ON u.partition = %(here)s AND u.account = j.account"
+    " WHERE r.partition = %(here)s AND r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
 _BUFFERED = {User: USERS, IdempotencyRecord: RECORDS, EntryNote: NOTES, **NUMBERED_ROWS}
 """The statements of rows that are sent together, see `write_buffer`."""
@@ -254,18 +257,21 @@ class PostgresRows(NamedReads):
             known = self._ahead.accounts(self._partition, users, windows)
             if known is not None:
                 return known
-        where = "WHERE u.partition = %s AND u.user_hash = ANY(%b::bytea[])"
-        sql = " ".join((*account_rows("users u", len(windows)), where))
-        return self._ask(sql, *windows, self._partition, list(users))  # type: ignore[no-any-return]
+        return self._accounts_where("u.user_hash = ANY(%(users)b::bytea[])", windows, users=list(users))
 
     def _accounts_by_number(self, accounts: Sequence[int], windows: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-        asked: tuple[Any, ...] = (list(accounts),)
-        those = "= ANY(%b::int8[])"
+        some: dict[str, Any] = {"accounts": list(accounts)}
+        those = "= ANY(%(accounts)b::int8[])"
         if isinstance(accounts, range):
-            asked, those = (accounts.start, accounts.stop - 1), "BETWEEN %s AND %s"
-        where = f"WHERE u.partition = %s AND u.account {those} AND u.user_hash IS NOT NULL"
-        sql = " ".join((*account_rows("users u", len(windows)), where))
-        return self._ask(sql, *windows, self._partition, *asked)  # type: ignore[no-any-return]
+            some = {"first": accounts.start, "last": accounts.stop - 1}
+            those = "BETWEEN %(first)s AND %(last)s"
+        return self._accounts_where(f"u.account {those} AND u.user_hash IS NOT NULL", windows, **some)
+
+    def _accounts_where(self, condition: str, windows: Sequence[str], **values: Any) -> Iterable[tuple[Any, ...]]:
+        where = f"WHERE {NAMED.format('u')} AND {condition}"
+        sql = " ".join((*account_rows("users u", len(windows), NAMED), where))
+        named = {f"w{place}": window for place, window in enumerate(windows)}
+        return self._unit.run(sql, {"here": self._partition, **named, **values})
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"
@@ -291,16 +297,17 @@ class PostgresRows(NamedReads):
     def histories(
         self, first: int, last: int, since: int | None = None, after: int = 0, most: int | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        late = "" if since is None else f" AND at >= {since:d}"
-        late += f" AND entry > {after:d}" if after else ""
-        sql = f"{_LABELLED} AND account BETWEEN %s AND %s{late} ORDER BY account, entry LIMIT %s"
-        return iter(self._ask(sql, self._partition, first, last, most))
+        late = "" if since is None else f" AND j.at >= {since:d}"
+        late += f" AND j.entry > {after:d}" if after else ""
+        sql = f"{_LABELLED} AND account BETWEEN %(first)s AND %(last)s{late} ORDER BY account, entry LIMIT %(most)s"
+        return iter(self._unit.run(sql, {"here": self._partition, "first": first, "last": last, "most": most}))
 
     def reserved(self, after: int, account: int | None = None) -> Iterator[tuple[Any, ...]]:
         mine = "" if account is None else f" AND account = {account:d}"
-        ended = "SELECT 1 FROM journal e WHERE e.partition = j.partition AND e.resolves = j.entry"
-        where = f"partition = %s AND expires > %s{mine} AND NOT EXISTS ({ended})"
-        return iter(self._ask(f"SELECT {ENTRY} FROM journal j WHERE {where} ORDER BY entry", self._partition, after))
+        ended = "SELECT 1 FROM journal e WHERE e.partition = %(here)s AND e.resolves = j.entry"
+        where = f"j.partition = %(here)s AND j.expires > %(after)s{mine} AND NOT EXISTS ({ended})"
+        sql = f"SELECT {ENTRY} FROM journal j WHERE {where} ORDER BY entry"
+        return iter(self._unit.run(sql, {"here": self._partition, "after": after}))
 
     def add_entries(self, rows: list[tuple[Any, ...]], chain_hash: bytes | None, last: int) -> None:
         if not rows:
@@ -336,7 +343,7 @@ class PostgresRows(NamedReads):
             self._unit.run(f"DELETE FROM {table} WHERE partition = %s", (self._partition,))
             for first in range(0, len(rows), _RENEWED_TOGETHER):
                 some = rows[first : first + _RENEWED_TOGETHER]
-                self._unit.write(len(some), *statement.bind(some))
+                self._unit.write_rows(statement, some)
 
     def batch(self, users: list[bytes], windows: list[str]) -> PostgresBatch:
         known = None if self._ahead is None else self._ahead.batch(self._partition, users, windows)
@@ -385,11 +392,11 @@ class PostgresRows(NamedReads):
             yield from self._strange_partitions()
             for (name,) in self._ask(_STRANGE_META):
                 yield f"meta: there is a row {name!r}, which no ledger has"
-        for (entry,) in self._ask(_ORPHANS, self._partition):
+        for (entry,) in self._unit.run(_ORPHANS, {"here": self._partition}):
             yield f"entry_labels: there is a label of entry {entry}, which has none"
-        for (entry,) in self._ask(_STRAY_NOTES, self._partition):
+        for (entry,) in self._unit.run(_STRAY_NOTES, {"here": self._partition}):
             yield f"notes: there is a note of entry {entry}, which has none"
-        for (number,) in self._ask(_STRAY_REPORTS, self._partition):
+        for (number,) in self._unit.run(_STRAY_REPORTS, {"here": self._partition}):
             yield f"reports: report {number} is of an entry that is not there, or of an erased user"
 
     def _strange_partitions(self) -> Iterator[str]:

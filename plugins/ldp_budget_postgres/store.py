@@ -32,7 +32,7 @@ from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSup
 from ldp_budget.ledger.keyfile import Key, check_kind, new_key, new_ledger_id, read_key_file, read_ledger_id, replace
 from ldp_budget.ledger.storage import Attempt, UnstorableError
 
-from . import pool, schema
+from . import cluster, pool, schema
 from . import schema as catalog
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
 from .statements import END, PostgresRows, end_of
@@ -103,6 +103,7 @@ _LOCK_FREE = f"{_LOCK} SKIP LOCKED"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
 _UNPREPARED = ("26000", "42P05")  # another session has prepared the statement
 _BUSY = "55P03"
+_MOVED = "moved"
 _NAME = re.compile(rb"[0-9a-f]{16}")
 """Internal name of a ledger, drawn at random; also the name of its file in the folder of keys."""
 _VALUES = ("22", "54")  # data exceptions, and limits of the program, such as the longest row of an index
@@ -152,9 +153,13 @@ class PostgresStore:
                 why = "no schema of the role's search_path exists"
                 hint = "Create one, or add options=-csearch_path%3DNAME to the URL."
                 raise LedgerError(self.name, why, hint=hint)
+            self._has_citus = cluster.is_installed(connection, self._address)
             self.key, self.partitions = self._open(connection, create, secret, sandbox, ledger_id)
             self.writers = min(MOST_WRITERS, self.partitions, self._address.connections)
             self._check_tables(connection)
+            if self._cluster is not None:
+                self._cluster.check_all(connection)
+                return
             with first_connection(self._address) as other:
                 pool.check_isolation(connection, other, self._schema, self._address)
 
@@ -178,7 +183,13 @@ class PostgresStore:
         self.identity = bytes(meta["ledger"]).decode("ascii")
         key = check_kind(read(self.identity, self._address), self.name, sandbox)
         with self._looking(connection):
-            (partitions,) = connection.execute("SELECT count(*) FROM partitions").fetchone() or (0,)
+            self._cluster = None
+            if self._has_citus and cluster.is_distributed(connection):
+                partitions = schema.count_partitions(key, bytes(meta["key_check"]))
+                self._cluster = cluster.Cluster(self._address, self._schema, partitions)
+                self._cluster.locate(connection)
+            else:
+                (partitions,) = connection.execute("SELECT count(*) FROM partitions").fetchone() or (0,)
         if bytes(meta["key_check"]) != schema.key_check(key, partitions):
             why = f"its key belongs to another ledger, or its number of partitions, {partitions}, was changed"
             raise LedgerError(self.name, why)
@@ -220,6 +231,8 @@ class PostgresStore:
             with self._looking(connection):
                 for statement in schema.TABLES:
                     connection.execute(statement)
+                if self._has_citus:
+                    cluster.distribute(connection, self._address.partitions)
                 schema.fill(connection, key, ledger, self._address.partitions, ledger_id)
         except errors.Error as error:
             if self._is_made(connection):
@@ -237,6 +250,8 @@ class PostgresStore:
             except _Again as again:
                 if again.code in _UNPREPARED:
                     self._connections.prepares = False
+                if again.code == _MOVED:
+                    self._locate()
                 with self._counting:
                     self.repeated[again.code] += 1
                 if time.monotonic() > deadline:
@@ -254,7 +269,7 @@ class PostgresStore:
                 # A group of works wraps the error of one of them in another error.
                 servers = of_driver(error, connection)
                 if servers is not None:
-                    raise self._told(servers, progress, connection) from servers
+                    raise self._told(servers, progress, connection, partitions) from servers
                 raise
             finally:
                 connection.remove_notice_handler(progress.notice)
@@ -263,28 +278,46 @@ class PostgresStore:
     def _transact(
         self, connection: Connection, progress: _Progress, partitions: Sequence[int], hint: Prefetch | None
     ) -> Iterator[Attempt]:
+        some = hint is not None and hint.some
+        those = self._cluster
+        if those is not None:
+            if some:
+                partitions = those.together(partitions)
+                hint = None if hint is None else hint.within(partitions)
+            for node in those.due(partitions):
+                those.check(connection, node)
         with connection.pipeline() as pipeline:
-            unit = Unit(connection, self._schema)
+            unit = Unit(connection, self._schema, None if those is None else those.shards)
             unit.run("BEGIN ISOLATION LEVEL READ COMMITTED")
             # Behind a pooler each transaction may use another server: so check the session that will commit.
             promised = pool.ask_settings(unit) if self._connections.is_pooled(connection) else None
             tables = catalog.ask_catalog(unit) if self._tables_are_due() else None
             # Settings of the transaction, not of the session: behind a pooler the session changes as well.
             settled = pool.settle(unit, WAIT_SECONDS)
-            some = hint is not None and hint.some
             needed = partitions[:1] if some else partitions
-            locked = unit.run(_LOCK, (list(needed),))
-            free = unit.run(_LOCK_FREE, (list(partitions[1:]),)) if some else ()
+            places = None
+            if those is None:
+                locked = [unit.run(_LOCK, (list(needed),))]
+                if some:
+                    locked.append(unit.run(_LOCK_FREE, (list(partitions[1:]),)))
+            else:
+                those.settle(unit)
+                locked = [unit.run(_LOCK, (each,)) for each in those.by_shard(needed)]
+                if some:
+                    locked += [unit.run(_LOCK_FREE, (each,)) for each in those.by_shard(partitions[1:])]
+                places = those.ask_places(unit, partitions)
             ahead = None if hint is None else PrefetchedRows(unit, hint)
             if promised is not None:
                 pool.judge_settings(promised, self._address)
             if tables is not None:
                 self._judge_tables(tables)
             pool.judge_settled(settled, self._address)
-            ends = {row[0]: end_of(row) for row in chain(locked, free)}
+            ends = {row[0]: end_of(row) for row in chain.from_iterable(locked)}
             gone = {*needed} - ends.keys()
             if gone:
                 raise LedgerError(self.name, f"partition {min(gone)} is missing{_NOTHING}")
+            if those is not None and those.has_moved(places, partitions):
+                raise _Again(_MOVED, "its partitions are being moved to another node")
             if ahead is not None:
                 ahead.read()
             attempt = Attempt({each: PostgresRows(unit, each, end, ahead) for each, end in ends.items()})
@@ -300,6 +333,12 @@ class PostgresStore:
             progress.commit = connection.execute("COMMIT")
             pipeline.sync()
 
+    def _locate(self) -> None:
+        """Read again where each partition of a cluster is."""
+        with _plainly(self.name), self._connections.lend() as connection, self._looking(connection):
+            if self._cluster is not None:
+                self._cluster.locate(connection)
+
     def _tables_are_due(self) -> bool:
         return time.monotonic() - self._tables_checked >= _TABLES_SECONDS
 
@@ -313,13 +352,18 @@ class PostgresStore:
         if counts is not None:
             raise LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}", hint=_TRIGGERS)
 
-    def _told(self, error: Error, progress: _Progress, connection: Connection) -> BaseException:
+    def _told(
+        self, error: Error, progress: _Progress, connection: Connection, partitions: Sequence[int]
+    ) -> BaseException:
         """Return the error for the caller, or `_Again` if the work is to be repeated."""
         code = error.sqlstate or ""
         roll_back(connection)
         # An error that the server has reported came before the commit, or instead of it.
         if progress.commits and (connection.closed or not code or code.startswith(_LOST)):
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
+        if self._cluster is not None and cluster.is_of_node(error):
+            connection.close()  # with the server's own connections to the node
+            return self._cluster.has_failed(partitions, plain(error))
         if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
             return _Again(code or "connection", plain(error))
         if code == MISCOUNTED:

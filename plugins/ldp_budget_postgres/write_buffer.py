@@ -41,17 +41,26 @@ FEW = 4
 """Largest number of rows that are sent as values; building arrays takes longer for few rows."""
 
 
+HERE = "ANY(%(here)b::int4[])"
+"""The partitions of a statement on a sharded engine, which are in one shard: each clause of a table compares with them."""
+
+
 class BulkStatement:
     """Statement over rows with columns of `types`: it sends few rows as values, many as one array for each column.
 
-    Of buffered rows with the same first `same` values, only the last is sent.
+    Of buffered rows with the same first `same` values, only the last is sent. `sharded` has the parts before and after
+    the rows for a sharded engine: there each table is compared with `HERE`, so that the engine asks one shard.
     """
 
-    def __init__(self, before: str, types: str, after: str = "AS t", same: int = 0) -> None:
+    def __init__(
+        self, before: str, types: str, after: str = "AS t", same: int = 0, sharded: tuple[str, str] = ("", "")
+    ) -> None:
         row = f"({', '.join(f'%s::{each}' for each in types.split())})"
         arrays = ", ".join(f"%b::{each}[]" for each in types.split())
+        named = ", ".join(f"%(c{place})b::{each}[]" for place, each in enumerate(types.split()))
         self._few = [f"{before} (VALUES {', '.join([row] * count)}) {after}" for count in range(1, FEW + 1)]
         self._many = f"{before} unnest({arrays}) {after}"
+        self.sharded = f"{sharded[0]} unnest({named}) {sharded[1]}"
         self.same = same
 
     def bind(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, list[Any]]:
@@ -60,58 +69,94 @@ class BulkStatement:
             return self._few[len(rows) - 1], [*chain.from_iterable(rows), *values]
         return self._many, [*(list(column) for column in zip(*rows, strict=True)), *values]
 
+    def bind_sharded(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, dict[str, Any]]:
+        """Return the SQL and its values for at least one row; all rows are of one shard."""
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        bound: dict[str, Any] = {f"c{place}": column for place, column in enumerate(columns)}
+        bound.update((f"w{place}", value) for place, value in enumerate(values))
+        return self.sharded, {**bound, "here": sorted({*columns[0]})}
+
+
+def _insert(into: str, types: str, conflict: str = "", same: int = 0) -> BulkStatement:
+    """Return the statement that inserts rows.
+
+    A sharded engine inserts on the shard what it selects there, so its statement joins the rows with their partitions.
+    """
+    _, *columns = (f"c{place}" for place in range(len(types.split())))
+    here = (
+        f"INSERT INTO {into} SELECT p.partition, {', '.join(f't.{each}' for each in columns)} FROM partitions p JOIN",
+        f"AS t(partition, {', '.join(columns)}) ON p.partition = t.partition WHERE p.partition = {HERE} {conflict}",
+    )
+    return BulkStatement(f"INSERT INTO {into} SELECT * FROM", types, f"AS t {conflict}", same, here)
+
+
+def _update(table: str, sets: str, types: str, columns: str, also: str = "", same: int = 1) -> BulkStatement:
+    """Return the statement that updates the rows of partitions."""
+    before = f"UPDATE {table} SET {sets} FROM"
+    after = f"AS t({columns}) WHERE {table}.partition = t.partition{also}"
+    return BulkStatement(before, types, after, same, (before, f"{after} AND {table}.partition = {HERE}"))
+
 
 _AMOUNT_TYPES = "int8 " * len(Costs._fields)
 _NUMBERED = ", ".join((*COUNTERS, "row_mac"))
 
-USERS = BulkStatement("INSERT INTO users SELECT * FROM", "int4 int8 bytea bytea")
-SUMS = BulkStatement(
-    "INSERT INTO window_sums SELECT * FROM",
+USERS = _insert("users", "int4 int8 bytea bytea")
+SUMS = _insert(
+    "window_sums",
     f"int4 int8 text {_AMOUNT_TYPES}",
-    "AS t ON CONFLICT (partition, account, window_name) DO UPDATE"
+    "ON CONFLICT (partition, account, window_name) DO UPDATE"
     f" SET {', '.join(f'{name} = excluded.{name}' for name in Costs._fields)}",
     same=3,
 )
-ACCOUNT_MACS = BulkStatement(
-    "INSERT INTO account_macs SELECT * FROM",
+ACCOUNT_MACS = _insert(
+    "account_macs",
     "int4 int8 int8 bytea",
-    "AS t ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
+    "ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
     same=2,
 )
-NEWEST = (
-    "(SELECT j.entry FROM journal j"
-    " WHERE j.partition = u.partition AND j.account = u.account AND j.kind IN ('spent', 'reserved', 'voided')"
-    " ORDER BY j.entry DESC LIMIT 1)"
-)
-"""SQL for the newest charge of an account `u`."""
-COUNTED = (
-    "(EXISTS (SELECT FROM memoised_counts l WHERE l.partition = u.partition AND l.account = u.account)"
-    " OR EXISTS (SELECT FROM quotas q WHERE q.partition = u.partition AND q.account = u.account))"
-)
-"""SQL that is true if an account `u` has memoised counts or used quotas."""
+NAMED = "{0}.partition = %(here)s"
+"""Condition on a table of a statement over one partition."""
+GROUPED = "{0}.partition = u.partition"
+"""Condition on a table that is joined with the accounts `u`, of a statement over several partitions of one server."""
+SHARDED = f"{GROUPED} AND {{0}}.partition = {HERE}"
+"""The same on a sharded engine."""
+
+
+def newest(at: str) -> str:
+    """Return SQL for the newest charge of an account `u`; `at` is `NAMED`, `GROUPED` or `SHARDED`."""
+    return (
+        f"(SELECT j.entry FROM journal j WHERE {at.format('j')} AND j.account = u.account"
+        " AND j.kind IN ('spent', 'reserved', 'voided') ORDER BY j.entry DESC LIMIT 1)"
+    )
+
+
+def counted(at: str) -> str:
+    """Return SQL that is true if an account `u` has memoised counts or used quotas."""
+    return (
+        f"(EXISTS (SELECT FROM memoised_counts l WHERE {at.format('l')} AND l.account = u.account)"
+        f" OR EXISTS (SELECT FROM quotas q WHERE {at.format('q')} AND q.account = u.account))"
+    )
 
 
 @cache
-def account_rows(accounts: str, windows: int, more: str = "") -> tuple[str, str]:
+def account_rows(accounts: str, windows: int, at: str, more: str = "") -> tuple[str, str]:
     """Return the query of the rows of accounts `u`, with their sums in a number of windows, before and after FROM."""
     sums, joins = "", ""
     for place in range(windows):
-        name = f"a{place}"
+        name, value = f"a{place}", "%s" if at is GROUPED else f"%(w{place})s"
         sums += "".join(f", {name}.{column}" for column in ("window_name", *Costs._fields))
         joins += (
-            f" LEFT JOIN window_sums {name} ON {name}.partition = u.partition AND {name}.account = u.account"
-            f" AND {name}.window_name = %s"
+            f" LEFT JOIN window_sums {name} ON {at.format(name)} AND {name}.account = u.account"
+            f" AND {name}.window_name = {value}"
         )
-    macs = " LEFT JOIN account_macs s ON s.partition = u.partition AND s.account = u.account"
-    state = f"u.user_hash, u.account, {NEWEST}, s.day, s.row_mac, {COUNTED}"
+    macs = f" LEFT JOIN account_macs s ON {at.format('s')} AND s.account = u.account"
+    state = f"u.user_hash, u.account, {newest(at)}, s.day, s.row_mac, {counted(at)}"
     return f"SELECT {more}{state}{sums} FROM", f"{accounts}{macs}{joins}"
 
 
-RECORDS = BulkStatement(
-    "INSERT INTO idempotency_records SELECT * FROM", "int4 bytea bytea int8 int8 bytea text bytea"
-)
-ENTRIES = BulkStatement(
-    f"INSERT INTO journal (partition, {ENTRY}, chain_hash) SELECT * FROM",
+RECORDS = _insert("idempotency_records", "int4 bytea bytea int8 int8 bytea text bytea")
+ENTRIES = _insert(
+    f"journal (partition, {ENTRY}, chain_hash)",
     f"int4 int8 int8 text int8 int8 int8 int8 {_AMOUNT_TYPES} bytea int8 int8 int8 int8 int8 int8 text bytea",
 )
 _TYPES = {int: "int8", bytes: "bytea", str: "text"}
@@ -122,28 +167,27 @@ def _types(kind: type[Any]) -> str:
     return " ".join(["int4", *(_TYPES[each] for each in get_type_hints(kind).values())])
 
 
-NUMBERED_ROWS = {
-    kind: BulkStatement(f"INSERT INTO {table.name} SELECT * FROM", _types(kind)) for kind, table in NUMBERED.items()
-}
-NOTES = BulkStatement("INSERT INTO notes SELECT * FROM", "int4 int8 text bytea")
-REPORTS = BulkStatement(
-    "UPDATE reports SET state = t.state, report = t.report, row_mac = t.row_mac FROM",
+NUMBERED_ROWS = {kind: _insert(f"{table.name}", _types(kind)) for kind, table in NUMBERED.items()}
+NOTES = _insert("notes", "int4 int8 text bytea")
+REPORTS = _update(
+    "reports",
+    "state = t.state, report = t.report, row_mac = t.row_mac",
     "int4 int8 text bytea bytea",
-    "AS t(partition, number, state, report, row_mac)"
-    " WHERE reports.partition = t.partition AND reports.number = t.number",
+    "partition, number, state, report, row_mac",
+    " AND reports.number = t.number",
     same=2,
 )
-_ENDS = BulkStatement(
-    "UPDATE partitions SET entry = t.entry, at = t.at, chain_hash = t.chain_hash FROM",
+_ENDS = _update(
+    "partitions",
+    "entry = t.entry, at = t.at, chain_hash = t.chain_hash",
     "int4 int8 int8 bytea",
-    "AS t(partition, entry, at, chain_hash) WHERE partitions.partition = t.partition",
-    same=1,
+    "partition, entry, at, chain_hash",
 )
-_COUNTED = BulkStatement(
-    f"UPDATE partitions SET {', '.join(f'{name} = t.{name}' for name in (*COUNTERS, 'row_mac'))} FROM",
+_COUNTED = _update(
+    "partitions",
+    ", ".join(f"{name} = t.{name}" for name in (*COUNTERS, "row_mac")),
     f"int4 {'int8 ' * len(COUNTERS)} bytea",
-    f"AS t(partition, {_NUMBERED}) WHERE partitions.partition = t.partition",
-    same=1,
+    f"partition, {_NUMBERED}",
 )
 _TOGETHER = (USERS, SUMS, ACCOUNT_MACS, RECORDS, ENTRIES, NOTES, *NUMBERED_ROWS.values(), _ENDS)
 # The parts of one statement do not see each other's rows, and may not change a row twice.
@@ -163,29 +207,29 @@ def _checked(parts: Sequence[tuple[str, int]]) -> str:
 # For each table, the statement that inserts its rewritten rows, and its columns without the partition.
 RENEWED = {
     "users": (USERS, "account, user_hash, row_mac"),
-    "tombstones": (BulkStatement("INSERT INTO tombstones SELECT * FROM", "int4 bytea bytea"), "user_hash, row_mac"),
+    "tombstones": (_insert("tombstones", "int4 bytea bytea"), "user_hash, row_mac"),
     "idempotency_records": (RECORDS, "user_hash, key_hash, entry, number, request_digest, response, row_mac"),
     "memoised_counts": (
-        BulkStatement("INSERT INTO memoised_counts SELECT * FROM", "int4 int8 bytea int8 text int8"),
+        _insert("memoised_counts", "int4 int8 bytea int8 text int8"),
         "account, label, priced_mechanism, window_name, reports",
     ),
     "entry_labels": (
-        BulkStatement("INSERT INTO entry_labels SELECT * FROM", "int4 int8 bytea bytea"),
+        _insert("entry_labels", "int4 int8 bytea bytea"),
         "entry, label, salt",
     ),
     "notes": (NOTES, "entry, note, row_mac"),
     "collections": (
-        BulkStatement("INSERT INTO collections SELECT * FROM", "int4 int8 text text text bytea"),
+        _insert("collections", "int4 int8 text text text bytea"),
         "number, name, fingerprint, definition, row_mac",
     ),
     "priced_mechanisms": (
-        BulkStatement(
-            "INSERT INTO priced_mechanisms SELECT * FROM",
+        _insert(
+            "priced_mechanisms",
             "int4 int8 text text text text int8 int8 int8 int8 text bytea",
         ),
         CHARGE,
     ),
-    "policies": (BulkStatement("INSERT INTO policies SELECT * FROM", "int4 int8 text int8 int8 text bytea"), POLICY),
+    "policies": (_insert("policies", "int4 int8 text int8 int8 text bytea"), POLICY),
     **{table.name: (NUMBERED_ROWS[kind], ", ".join(kind._fields)) for kind, table in NUMBERED.items()},
 }
 
@@ -194,11 +238,15 @@ RENEWED = {
 
 
 class Unit:
-    """Statements of one transaction; `schema` is the schema of the ledger's tables."""
+    """Statements of one transaction; `schema` is the schema of the ledger's tables.
 
-    def __init__(self, connection: Connection, schema: str) -> None:
+    On a sharded engine, `shards` has the shard of each partition. A statement over rows is then sent to one shard.
+    """
+
+    def __init__(self, connection: Connection, schema: str, shards: Sequence[int] | None = None) -> None:
         self._connection = connection
         self.schema = schema
+        self.shards = shards
         self._held: dict[BulkStatement, dict[Any, tuple[Any, ...]]] = {}
         self._written: list[tuple[Cursor[Any], int]] = []
 
@@ -220,13 +268,27 @@ class Unit:
             self.flush()
         return self._connection.execute(sql, values, binary=True)
 
-    def ask(self, statement: BulkStatement, rows: Collection[tuple[Any, ...]], *values: Any) -> Cursor[Any]:
-        """Send a query about rows."""
-        return self.run(*statement.bind(rows, *values))
+    def ask(self, statement: BulkStatement, rows: Collection[tuple[Any, ...]], *values: Any) -> Iterable[Any]:
+        """Send a query about rows; on a sharded engine, one for each shard."""
+        if self.shards is None:
+            return self.run(*statement.bind(rows, *values))
+        parts = self._by_shard(rows, self.shards)
+        return chain.from_iterable([self.run(*statement.bind_sharded(part, *values)) for part in parts])
+
+    def _by_shard(self, rows: Iterable[tuple[Any, ...]], shards: Sequence[int]) -> Collection[list[tuple[Any, ...]]]:
+        parts: dict[int, list[tuple[Any, ...]]] = {}
+        for row in rows:
+            parts.setdefault(shards[row[0]], []).append(row)
+        return parts.values()
 
     def write(self, count: int, sql: str, values: Any = ()) -> None:
         """Send a statement that must write `count` rows, see `miscounted`."""
         self._written.append((self.run(sql, values), count))
+
+    def write_rows(self, statement: BulkStatement, rows: Collection[tuple[Any, ...]]) -> None:
+        """Send rows of one partition, or of one shard, now."""
+        bind = statement.bind if self.shards is None else statement.bind_sharded
+        self.write(len(rows), *bind(rows))
 
     def be_patient(self) -> None:
         """Wait longer for answers: the time of the next statements grows with the size of the partition."""
@@ -235,6 +297,9 @@ class Unit:
     def flush(self) -> None:
         """Send the buffered rows."""
         held, self._held = self._held, {}
+        if self.shards is not None:
+            self._flush_sharded(held, self.shards)
+            return
         for together in _ORDER:
             parts, values = [], []
             for statement in together:
@@ -245,6 +310,12 @@ class Unit:
                     values += bound
             if parts:
                 self._connection.execute(_checked(parts), values)
+
+    def _flush_sharded(self, held: dict[BulkStatement, dict[Any, tuple[Any, ...]]], shards: Sequence[int]) -> None:
+        """Send the buffered rows, a statement for each table and shard."""
+        for statement in chain.from_iterable(_ORDER):
+            for rows in self._by_shard(held.get(statement, {}).values(), shards):
+                self.write_rows(statement, rows)
 
     @property
     def has_written(self) -> bool:
@@ -267,15 +338,23 @@ class Unit:
 def _accounts(windows: int) -> BulkStatement:
     """Return the statement that reads accounts of some users with their sums in a number of windows."""
     users = "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
-    before, after = account_rows(users, windows, "u.partition, ")
-    return BulkStatement(before, "int4 bytea", after)
+    before, after = account_rows(users, windows, GROUPED, "u.partition, ")
+    sharded = account_rows(f"{users} AND u.partition = {HERE}", windows, SHARDED, "u.partition, ")
+    return BulkStatement(before, "int4 bytea", after, sharded=sharded)
 
 
-_RECORDS = BulkStatement(
-    "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM",
-    "int4 bytea bytea",
+_RECORDS_BEFORE = (
+    "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM"
+)
+_RECORDS_AFTER = (
     "AS n(partition, user_hash, key_hash) JOIN idempotency_records k"
-    " ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash",
+    " ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash"
+)
+_RECORDS = BulkStatement(
+    _RECORDS_BEFORE,
+    "int4 bytea bytea",
+    _RECORDS_AFTER,
+    sharded=(_RECORDS_BEFORE, f"{_RECORDS_AFTER} AND k.partition = {HERE}"),
 )
 
 
@@ -286,8 +365,8 @@ class PrefetchedRows:
         self._windows = hint.windows
         self._users = {(partition, user) for partition, user, _ in hint.needs}
         self._keys = {(partition, user, key) for partition, user, key in hint.needs if key is not None}
-        self._asked_accounts: Cursor[Any] | None = None
-        self._asked_records: Cursor[Any] | None = None
+        self._asked_accounts: Iterable[Any] = ()
+        self._asked_records: Iterable[Any] = ()
         if self._windows is not None and self._users:
             self._asked_accounts = unit.ask(_accounts(len(self._windows)), self._users, *self._windows)
         if self._keys:
@@ -308,9 +387,9 @@ class PrefetchedRows:
         """Read the results of the queries."""
         self._found_accounts: dict[tuple[int, bytes], list[tuple[Any, ...]]] = {}
         self._found_records: dict[tuple[int, bytes, bytes], IdempotencyRecord] = {}
-        for partition, *row in self._asked_accounts or ():
+        for partition, *row in self._asked_accounts:
             self._found_accounts.setdefault((partition, row[0]), []).append(tuple(row))
-        for partition, *row in self._asked_records or ():
+        for partition, *row in self._asked_records:
             self._found_records[partition, row[0], row[1]] = IdempotencyRecord._make(row)
 
     def accounts(
@@ -339,19 +418,20 @@ class PrefetchedRows:
 @cache
 def _batch_query(windows: int) -> str:
     """Return the query of a batch's users, in order, with their accounts and sums in a number of windows."""
-    columns = f"u.account, t.user_hash, {NEWEST}, s.day, s.row_mac, {COUNTED}"
+    columns = f"u.account, t.user_hash, {newest(NAMED)}, s.day, s.row_mac, {counted(NAMED)}"
     # LATERAL looks up each row by its index. For plain joins and EXISTS, the planner hashes the whole partition,
     # or all partitions if it has no row counts yet.
+    here = "WHERE partition = %(here)s"
     joins = [
-        _found("u", "partition, account FROM users WHERE partition = %s AND user_hash = b.user_hash"),
-        _found("t", "user_hash FROM tombstones WHERE partition = %s AND user_hash = b.user_hash"),
-        _found("s", "day, row_mac FROM account_macs WHERE partition = u.partition AND account = u.account"),
+        _found("u", f"partition, account FROM users {here} AND user_hash = b.user_hash"),
+        _found("t", f"user_hash FROM tombstones {here} AND user_hash = b.user_hash"),
+        _found("s", f"day, row_mac FROM account_macs {here} AND account = u.account"),
     ]
     for place in range(windows):
         columns += "".join(f", a{place}.{name}" for name in ("window_name", *Costs._fields))
-        where = "WHERE partition = u.partition AND account = u.account AND window_name = %s"
+        where = f"{here} AND account = u.account AND window_name = %(w{place})s"
         joins.append(_found(f"a{place}", f"window_name, {AMOUNTS} FROM window_sums {where}"))
-    users = "unnest(%b::bytea[]) WITH ORDINALITY AS b(user_hash, place)"
+    users = "unnest(%(users)b::bytea[]) WITH ORDINALITY AS b(user_hash, place)"
     return f"SELECT {columns} FROM {users} {' '.join(joins)} ORDER BY b.place"
 
 
@@ -361,7 +441,8 @@ _SUMS_FROM = 6
 
 def ask_batch(unit: Unit, partition: int, users: list[bytes], windows: list[str]) -> Cursor[Any]:
     """Send the query of a batch's users."""
-    return unit.run(_batch_query(len(windows)), (users, partition, partition, *windows))
+    named = {f"w{place}": window for place, window in enumerate(windows)}
+    return unit.run(_batch_query(len(windows)), {"here": partition, "users": users, **named})
 
 
 class PostgresBatch:
@@ -424,9 +505,10 @@ class PostgresBatch:
         for window in windows:
             self._unit.write(
                 len(self._accounts),
-                "INSERT INTO window_sums AS a SELECT %s, account, %s, %s::int8, %s::int8, %s::int8, %s::int8"
-                f" FROM unnest(%b::int8[]) AS account ON CONFLICT (partition, account, window_name) DO UPDATE SET {adds}",
-                (self._partition, window, *cost, self._accounts),
+                "INSERT INTO window_sums AS a SELECT p.partition, t.account, %s, %s::int8, %s::int8, %s::int8, %s::int8"
+                f" FROM partitions p CROSS JOIN unnest(%b::int8[]) AS t(account) WHERE p.partition = %s"
+                f" ON CONFLICT (partition, account, window_name) DO UPDATE SET {adds}",
+                (window, *cost, self._accounts, self._partition),
             )
 
     def append(self, first: int, common: tuple[Any, ...], bound: tuple[int, int, int]) -> list[int]:
@@ -434,18 +516,20 @@ class PostgresBatch:
             len(self._accounts),
             f"INSERT INTO journal (partition, entry, at, kind, account, priced_mechanism, policy, reports, {AMOUNTS},"
             " has_record, has_note, api_key, sub_limit)"
-            " SELECT %s, %s + place, %s, %s, account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8, 0, %s, %s, %s"
-            " FROM unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)",
-            (self._partition, first - 1, *common, *bound, self._accounts),
+            " SELECT p.partition, %s + t.place, %s, %s, t.account, %s, %s, 1, %s::int8, %s::int8, %s::int8, %s::int8,"
+            " 0, %s, %s, %s FROM partitions p CROSS JOIN unnest(%b::int8[]) WITH ORDINALITY AS t(account, place)"
+            " WHERE p.partition = %s",
+            (first - 1, *common, *bound, self._accounts, self._partition),
         )
         return self._accounts
 
     def set_macs(self, day: int, row_macs: list[bytes]) -> None:
         self._unit.write(
             len(row_macs),
-            "INSERT INTO account_macs SELECT %s, account, %s, row_mac FROM unnest(%b::int8[], %b::bytea[]) AS t(account, row_mac)"
+            "INSERT INTO account_macs SELECT p.partition, t.account, %s, t.row_mac FROM partitions p"
+            " CROSS JOIN unnest(%b::int8[], %b::bytea[]) AS t(account, row_mac) WHERE p.partition = %s"
             " ON CONFLICT (partition, account) DO UPDATE SET day = excluded.day, row_mac = excluded.row_mac",
-            (self._partition, day, self._accounts, row_macs),
+            (day, self._accounts, row_macs, self._partition),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import re
+import uuid
 
 import pytest
 
@@ -73,7 +74,9 @@ class Empty:
         self.address = ledger
         self._connection = psycopg.connect(by or pool.read(ledger).connect, autocommit=True)
         atexit.register(in_this_process(self._connection.close))
-        self._run("CREATE SCHEMA kept", *(f"CREATE TABLE kept.{table} AS TABLE {table}" for table in _FILLED))
+        self._kept = f"kept_{uuid.uuid4().hex}"
+        kept = [f"CREATE TABLE {self._kept}.{table} AS TABLE {table}" for table in _FILLED]
+        self._run(f"CREATE SCHEMA {self._kept}", *kept)
         rows = self._connection.execute("SELECT value FROM meta WHERE name = 'ledger'").fetchall()
         self._identity = str(rows[0][0], "ascii")
         self._key = store.key_file_path(self._identity).read_bytes()
@@ -84,7 +87,7 @@ class Empty:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()",
             *(f"DELETE FROM {table}" for table in ("meta", *PARTITIONED)),
-            *(f"INSERT INTO {table} TABLE kept.{table}" for table in _FILLED),
+            *(f"INSERT INTO {table} TABLE {self._kept}.{table}" for table in _FILLED),
         )
         file = store.key_file_path(self._identity)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

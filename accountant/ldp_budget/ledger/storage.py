@@ -69,6 +69,14 @@ class UnstorableError(LedgerError):
     """A value of one work item that the engine cannot store. Other work items are not affected."""
 
 
+class PartitionsFailedError(LedgerError):
+    """Some partitions cannot be written now, and nothing was written. Work in other partitions is not affected."""
+
+    def __init__(self, path: str, why: str, partitions: Iterable[int], *, hint: str = "") -> None:
+        self.partitions = frozenset(partitions)
+        super().__init__(path, why, hint=hint)
+
+
 # What Python raises for a value of another form, such as a text that is no JSON, or a time outside of all years.
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
 
@@ -90,6 +98,12 @@ class Prefetch(NamedTuple):
     """True if the first partition suffices, with those of the others that are free."""
     batches: Mapping[int, list[bytes]] = {}
     """By partition, the sorted users of the first batch, see `Rows.batch`."""
+
+    def within(self, partitions: Sequence[int]) -> Prefetch:
+        """Return the look-ups in some of the partitions."""
+        needs = [need for need in self.needs if need[0] in partitions]
+        batches = {each: users for each, users in self.batches.items() if each in partitions}
+        return self._replace(needs=needs, batches=batches)
 
 
 class Snapshot(NamedReads, Protocol):
@@ -311,8 +325,8 @@ class Store(Protocol):
         `rows` are those of each partition. All that is done with them happens or, on an exception, nothing. If it
         writes nothing, what it has read must be as durable when the attempt ends. An attempt that the engine asks to
         repeat ends without an error, and another one follows. Otherwise raises `LedgerError` if the engine fails, with
-        `unknown` if the engine cannot say whether it has committed, and `UnstorableError` if a value is the cause. A
-        store may ignore `hint`.
+        `unknown` if the engine cannot say whether it has committed, `UnstorableError` if a value is the cause, and
+        `PartitionsFailedError` if only some partitions fail. A store may ignore `hint`.
         """
 
     def snapshot(self, partition: int = 0) -> AbstractContextManager[Snapshot]:

@@ -5,9 +5,9 @@ event loop awaits a future. If nothing waits and nothing is being written, a thr
 switches between threads, about a fifth of a single charge. The rules for what can go wrong:
 
 - **Errors.** If an item fails, the transaction is rolled back, and each submission is tried in a transaction of its
-  own. If no transaction can begin, all submissions get that error. If the commit itself fails, its outcome is unknown.
-  Submissions whose items all have idempotency keys are then run once more, and the stored responses tell. All others
-  get an error with `unknown`.
+  own. If no transaction can begin, all submissions get that error; if it names partitions, those of these partitions. If
+  the commit itself fails, its outcome is unknown. Submissions whose items all have idempotency keys are then run once
+  more, and the stored responses tell. All others get an error with `unknown`.
 - **Interrupts.** A caller that is interrupted while it waits withdraws its items, unless the writer has taken them.
   A caller that is interrupted while it runs its own items rolls them back, unless they were being committed. A signal
   handler cannot submit items while its own thread writes or submits.
@@ -31,11 +31,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..errors import LdpBudgetError, LedgerError
-from .storage import UNREADABLE, Prefetch, UnstorableError, unreadable
+from .storage import UNREADABLE, PartitionsFailedError, Prefetch, UnstorableError, unreadable
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from .storage import Attempt, Partitions
     from .transaction import Transaction
@@ -462,7 +462,7 @@ class WriteQueue:
         """Run submissions in one transaction; return to the queue what other processes hold."""
         if not taken:
             return
-        begun: Sequence[int] = ()
+        begun: Collection[int] = ()
         items: list[Item] = []
         for each in taken:
             if each.bulk:
@@ -491,7 +491,9 @@ class WriteQueue:
                         raise unreadable(self._name, error, NOTHING_CHARGED) from error
             ledger.committed(transactions)
         except BaseException as error:
-            # Items of partitions that other processes hold were not tried: they are not affected.
+            # Items of partitions that other processes hold, or that have not failed, are not affected.
+            if isinstance(error, PartitionsFailedError):
+                begun = error.partitions.intersection(partitions)
             tried = [each for each in taken if not begun or not each.partitions().isdisjoint(begun)]
             self._put_back([each for each in taken if each not in tried])
             alone = isinstance(error, _ItemFailedError) or (isinstance(error, UnstorableError) and len(tried) > 1)

@@ -1,4 +1,4 @@
-"""The ledger's contract on PostgreSQL with 1, 4 and 64 partitions, and on the oldest supported version."""
+"""The ledger's contract on PostgreSQL with 1, 4 and 64 partitions, on the oldest supported version, and on Citus."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from citus_servers import OnCluster
 from ldp_budget.ledger.storage import Prefetch
 from ldp_budget_postgres import PostgresStore
 from ldp_budget_postgres.pool import OLDEST
@@ -57,6 +58,19 @@ class TestCentral:
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(2)
+
+
+class TestCentralOnNodes(TestCentral):
+    @pytest.fixture
+    def place(self) -> OnCluster:  # type: ignore[override]
+        return OnCluster(4)
+
+
+@pytest.mark.exhaustive
+class TestNodes(StoreContract):
+    @pytest.fixture
+    def place(self) -> OnCluster:
+        return OnCluster(8)
 
 
 @pytest.mark.exhaustive
@@ -116,3 +130,10 @@ class TestMeasuresInFourPartitions(MeasuredContract):
     @pytest.fixture
     def place(self) -> Emptied:
         return Emptied(4)
+
+
+@pytest.mark.exhaustive
+class TestMeasuresOnNodes(MeasuredContract):
+    @pytest.fixture
+    def place(self) -> OnCluster:
+        return OnCluster(4)

@@ -177,9 +177,7 @@ def test_application_role_sees_a_standby(server: Server, tmp_path: Path) -> None
     wait_until(lambda: server.run("SELECT count(*) FROM pg_stat_replication") == [(0,)], "it follows still")
 
 
-def test_roles_scripts_name_every_table() -> None:
+def test_roles_script_names_every_table() -> None:
     roles = (SQL / "roles.sql").read_text(encoding="utf-8")
     [listed] = re.findall(r"tables CONSTANT text\[\] := ARRAY\[(.+?)\]", roles, flags=re.DOTALL)
     assert set(re.findall(r"'(\w+)'", listed)) == {"meta", *PARTITIONED}
-    citus = (SQL / "citus.sql").read_text(encoding="utf-8")
-    assert re.findall(r"create_distributed_table\('(\w+)', 'partition'", citus) == [*PARTITIONED]

@@ -1,0 +1,219 @@
+"""Ledger on several servers, over which the extension Citus distributes the tables by partition.
+
+All tables of one shard are on one server, its *node*. Every node knows where each shard is, so each host of the URL can
+run every statement. A charge's transaction has partitions of one node, and commits there. A transaction with partitions
+of several nodes is committed by Citus in two phases.
+
+A node is checked before the first use of one of its partitions, and again when its last check is `CHECK_SECONDS` old. The
+host of the connection runs the queries of the check on the node, as the role that commits there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from ldp_budget.errors import LedgerError
+from ldp_budget.ledger.storage import PartitionsFailedError
+
+from . import pool
+from .schema import PARTITIONED, compare_facts, expect_shards, refuse, shard_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from psycopg import Connection, Error
+
+    from .pool import Address
+    from .write_buffer import Unit
+
+OLDEST = 13
+"""The oldest supported version of Citus."""
+CHECK_SECONDS = 20.0
+"""Largest age of the last check of a node when a transaction uses it."""
+DOWN_SECONDS = 2.0
+"""Time after a node's failure in which its partitions are refused at once, so that other users do not wait for it."""
+MOST_SHARDS = 32
+"""Number of shards of a new ledger, and so the largest number of nodes that can hold a part of it."""
+
+_VERSION = "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'citus'"
+_IS_DISTRIBUTED = (
+    "SELECT count(*) > 0 FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'partitions'::pg_catalog.regclass"
+    " AND partmethod = 'h'"
+)
+_NODE = "n.nodename || ':' || n.nodeport"
+_SHARDS = (
+    f"SELECT s.shard, {_NODE} FROM generate_series(0, %s - 1) AS p CROSS JOIN LATERAL"
+    " (SELECT get_shard_id_for_distribution_column('partitions'::regclass, p) AS shard) AS s"
+    " JOIN pg_dist_placement d ON d.shardid = s.shard"
+    " JOIN pg_dist_node n ON n.groupid = d.groupid AND n.noderole = 'primary' ORDER BY p"
+)
+_PLACED = (
+    f"SELECT DISTINCT {_NODE} FROM pg_dist_placement d JOIN pg_dist_node n ON n.groupid = d.groupid"
+    " AND n.noderole = 'primary' WHERE d.shardid = ANY(%b::int8[])"
+)
+_TABLES_AT = (
+    "SELECT c.relname || '_' || s.shardid FROM pg_dist_shard s JOIN pg_class c ON c.oid = s.logicalrelid"
+    " JOIN pg_dist_placement d ON d.shardid = s.shardid JOIN pg_dist_node n ON n.groupid = d.groupid"
+    f" WHERE c.relnamespace = %s::regnamespace AND c.relname = ANY(%s) AND {_NODE} = %s"
+)
+_RUN = "SELECT success, result FROM master_run_on_worker(ARRAY[%s], ARRAY[%s::int], ARRAY[%s], false)"
+# The nodes take these settings with the first statement that is sent to them.
+_SETTLE = (
+    "SET LOCAL citus.propagate_set_commands TO 'local'",
+    f"SET LOCAL lock_timeout TO '{pool.WAIT_SECONDS:g}s'",
+    "SET LOCAL synchronous_commit TO 'on'",
+)
+
+
+def is_installed(connection: Connection, address: Address) -> bool:
+    """True if the database has the extension. Raises `LedgerError` if its version is too old."""
+    found: Any = connection.execute(_VERSION).fetchone()
+    if found is not None and int(found[0].partition(".")[0]) < OLDEST:
+        raise LedgerError(address.name, f"its extension Citus must be of version {OLDEST} or newer: got {found[0]}")
+    return found is not None
+
+
+def distribute(connection: Connection, partitions: int) -> None:
+    """Distribute the empty tables, in the transaction that has created them."""
+    connection.execute("SET LOCAL citus.shard_replication_factor TO 1")
+    connection.execute("SELECT create_reference_table('meta')")
+    first, *others = PARTITIONED
+    count = min(MOST_SHARDS, partitions)
+    connection.execute(
+        "SELECT create_distributed_table(%s, 'partition', colocate_with => 'none', shard_count => %s)", (first, count)
+    )
+    for table in others:
+        connection.execute("SELECT create_distributed_table(%s, 'partition', colocate_with => %s)", (table, first))
+
+
+def is_distributed(connection: Connection) -> bool:
+    """True if the tables, which are found by the search path, are distributed."""
+    found: Any = connection.execute(_IS_DISTRIBUTED).fetchone()
+    return bool(found[0])
+
+
+class Cluster:
+    """The nodes of one ledger, and the partitions on each."""
+
+    def __init__(self, address: Address, schema: str, partitions: int) -> None:
+        self._address = address
+        self._schema = schema
+        self._partitions = partitions
+        self.shards: Sequence[int] = ()
+        """The shard of each partition."""
+        self._nodes: Sequence[str] = ()
+        self._checked: dict[str, float] = {}
+        self._down: dict[str, float] = {}
+
+    def locate(self, connection: Connection) -> None:
+        """Read where each partition is, in a transaction that looks up names in the ledger's schema."""
+        rows = connection.execute(_SHARDS, (self._partitions,)).fetchall()
+        if len(rows) != self._partitions:
+            why = f"Citus must have one placement of each of {self._partitions} partitions: got {len(rows)}"
+            raise LedgerError(self._address.name, why, hint="Set citus.shard_replication_factor to 1.")
+        self.shards, self._nodes = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
+
+    def together(self, partitions: Sequence[int]) -> list[int]:
+        """Return those of `partitions` that are on the node of the first one."""
+        node = self._nodes[partitions[0]]
+        return [each for each in partitions if self._nodes[each] == node]
+
+    def by_shard(self, partitions: Iterable[int]) -> list[list[int]]:
+        """Return partitions by shard, all in ascending order: the order in which every transaction waits for locks."""
+        found: dict[int, list[int]] = {}
+        for each in sorted(partitions):
+            found.setdefault(self.shards[each], []).append(each)
+        return [found[shard] for shard in sorted(found)]
+
+    def nodes_of(self, partitions: Iterable[int]) -> list[str]:
+        """Return the nodes of partitions, each once."""
+        return list(dict.fromkeys(self._nodes[each] for each in partitions))
+
+    # -- transactions -------------------------------------------------------------------------------------
+
+    def settle(self, unit: Unit) -> None:
+        """Set the settings that the nodes' part of a transaction relies on."""
+        for statement in _SETTLE:
+            unit.run(statement)
+
+    def ask_places(self, unit: Unit, partitions: Iterable[int]) -> Any:
+        """Ask, when the partitions are locked, which nodes hold them: no lock is held while a shard moves."""
+        return unit.run(_PLACED, (sorted({self.shards[each] for each in partitions}),))
+
+    def has_moved(self, places: Any, partitions: Iterable[int]) -> bool:
+        """True if partitions are on other nodes than those that were checked."""
+        return {row[0] for row in places} != {*self.nodes_of(partitions)}
+
+    def nodes(self) -> list[str]:
+        """Return all nodes with partitions."""
+        return list(dict.fromkeys(self._nodes))
+
+    def due(self, partitions: Iterable[int]) -> list[str]:
+        """Return the nodes of partitions that must be checked now. Raises an error for one that has just failed."""
+        now = time.monotonic()
+        nodes = self.nodes_of(partitions)
+        for node in nodes:
+            if now < self._down.get(node, now):
+                raise self.failure(node, "does not answer")
+        return [node for node in nodes if now - self._checked.get(node, -CHECK_SECONDS) >= CHECK_SECONDS]
+
+    def has_failed(self, partitions: Iterable[int], why: str) -> PartitionsFailedError:
+        """Return the error for partitions of one node, which are refused for a while, and checked before their next use."""
+        node = self.nodes_of(partitions)[0]
+        self._down[node] = time.monotonic() + DOWN_SECONDS
+        self._checked.pop(node, None)
+        return self.failure(node, f"failed: {why}")
+
+    def failure(self, node: str, why: str, hint: str = "") -> PartitionsFailedError:
+        """Return the error for the users on a node."""
+        those = [each for each, at in enumerate(self._nodes) if at == node]
+        return PartitionsFailedError(
+            self._address.name, f"its node {node} {why}. Nothing was charged.", those, hint=hint
+        )
+
+    # -- the checks of a node -----------------------------------------------------------------------------
+
+    def check(self, connection: Connection, node: str) -> None:
+        """Raise `PartitionsFailedError` unless a node keeps every promise. Any host can ask it."""
+        named = self._address._replace(name=f"{self._address.name}, node {node}")
+        those = [each for each, at in enumerate(self._nodes) if at == node]
+        tables = [each for (each,) in connection.execute(_TABLES_AT, (self._schema, [*PARTITIONED], node))]
+        asked = time.time()
+        settings = self._ask(connection, node, pool.ASK_NODE)
+        try:
+            pool.judge_node(settings, named, asked, time.time())
+            found = self._ask(connection, node, shard_query(self._schema, tables))
+            refuse(compare_facts(found, expect_shards(tables)), named.name)
+            with pool.first_connection(self._address) as other:
+                pool.check_isolation(connection, other, self._schema, named, those[0])
+        except PartitionsFailedError:
+            raise
+        except LedgerError as error:
+            why = error.completed("").removeprefix(f"ledger {self._address.name}, ")
+            raise PartitionsFailedError(self._address.name, why, those, hint=error.hint) from None
+        self._checked[node] = time.monotonic()
+        self._down.pop(node, None)
+
+    def check_all(self, connection: Connection) -> None:
+        """Raise `LedgerError` unless every node that answers keeps every promise."""
+        for node in self.nodes():
+            try:
+                self.check(connection, node)
+            except PartitionsFailedError:
+                if node not in self._down:
+                    raise
+
+    def _ask(self, connection: Connection, node: str, query: str) -> Any:
+        host, _, port = node.rpartition(":")
+        done, result = connection.execute(_RUN, (host, port, query)).fetchone() or (False, "")
+        if not done:
+            raise self.has_failed([self._nodes.index(node)], result)
+        return json.loads(result)
+
+
+def is_of_node(error: Error) -> bool:
+    """True if a node has failed, and the session with the server that reports it goes on."""
+    code = error.sqlstate or ""
+    return code.startswith(("08", "57P")) and error.diag.severity_nonlocalized == "ERROR"
