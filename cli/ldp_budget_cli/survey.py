@@ -81,6 +81,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     except InvalidParameter as error:
         raise click.UsageError(str(error) if str(error).startswith(file) else f"{file}: {error}") from None
     _check_affordable(ledger, made)
+    _warn_of_missing_translations(survey)
     outcome = register(ledger, made, "survey")
     if as_json:
         print_json(shown_survey(made))
@@ -88,6 +89,23 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     click.echo(outcome)
     _print_survey(made)
     next_step(f"ldp-budget randomize {made.name} FILE --user-column USER --spend --out {made.name}.reports")
+
+
+def _warn_of_missing_translations(survey: Survey) -> None:
+    """Print, for each language of the survey, the texts that respondents will read in the original language."""
+    from ldp_budget.registry.surveys import CHOICE
+
+    texts = {name: survey.languages for name in ("title", "purpose") if getattr(survey, name)}
+    for question in survey.questions:
+        own = {"text": question.text, "categories": question.kind == CHOICE}
+        texts |= {f"{name} of {question.name}": question.languages for name, given in own.items() if given}
+    for tag in sorted({tag for languages in texts.values() for tag in languages}):
+        missing = [name for name, languages in texts.items() if name.partition(" ")[0] not in languages.get(tag, {})]
+        if missing:
+            print_note(
+                f"Warning: languages.{tag} has no {', '.join(missing)}: respondents read the original there. To translate "
+                "it, complete the file and add the survey under another name."
+            )
 
 
 def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:

@@ -97,6 +97,7 @@ def create_app(accountant: Accountant, settings: Settings | None = None) -> Fast
     app.state.health = health.Health(accountant, app.state.load)
     app.state.metrics = metrics.Metrics(accountant, app.state)
     problems.install(app)
+    html_pages.show_missing(app)
     _watch(app, settings)
     for router in ROUTERS:  # used directly: `include_router` would rebuild each route for the first request
         app.router.routes.extend(router.routes)

@@ -28,8 +28,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Header, Query, Request
+from fastapi import FastAPI, Header, Query, Request
 from fastapi.responses import HTMLResponse, Response
+from starlette.exceptions import HTTPException
 
 from ldp_budget import LdpBudgetError
 from ldp_budget_verify import checkers
@@ -37,6 +38,7 @@ from ldp_budget_verify import checkers
 from . import http_middleware  # noqa: F401  # registers the path convertor `:name`
 from .auth import router_of
 from .error_codes import ServiceError
+from .problems import response_for
 
 STATIC = Path(__file__).parent / "web" / "static"
 TEXTS = Path(__file__).parent / "web" / "texts"
@@ -230,6 +232,26 @@ def _checker() -> tuple[str, str]:
     found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     assert found is not None
     return text, f"{found[1]}; frame-ancestors 'none'"
+
+
+def show_missing(app: FastAPI) -> None:
+    """Answer an unknown address with a page, for a person with a browser; for a program with a problem."""
+
+    async def missing(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if not _is_for_people(request):
+            return response_for(error, request.scope)
+        accepted, lang = request.headers.get("Accept-Language", ""), request.query_params.get("lang")
+        text = page("missing", f"survey.{lang if lang in LANGUAGES else language(accepted)}")
+        headers = {**HEADERS, "Cache-Control": "no-store", "Vary": "Accept, Accept-Language"}
+        return HTMLResponse(text, error.status_code, headers)
+
+    app.add_exception_handler(404, missing)
+
+
+def _is_for_people(request: Request) -> bool:
+    is_api = request.url.path.startswith(("/v1/", PREFIX))
+    return request.method in ("GET", "HEAD") and not is_api and "text/html" in request.headers.get("Accept", "")
 
 
 def _shown(request: Request, lang: str | None, accepted: str, status: int = 200) -> Response:

@@ -22,7 +22,9 @@ QUESTIONS = (
         },
     ),
     SurveyQuestion("smoke", "Do you smoke?", kind="yes-no", categories=("yes", "no")),
-    SurveyQuestion("sleep", "How many hours did you sleep?", kind="number", lower=Decimal(0), upper=Decimal(14)),
+    SurveyQuestion(
+        "sleep", "How many hours did you sleep?", kind="number", lower=Decimal(0), upper=Decimal(14), unit="hours"
+    ),
 )
 
 

@@ -307,6 +307,7 @@ class Survey:
             {
                 **definition_of(mine.name, mine.fingerprint, mine.mechanism, mine.categories, said.about()),
                 "kind": said.kind,
+                **({"unit": said.unit} if said.unit else {}),
                 "slot": [slot.start, slot.stop - slot.start],
             }
             for mine, said, slot in zip(questionnaire.questions, self.questions, questionnaire.slots, strict=True)

@@ -1,16 +1,12 @@
 // The meaning of a guarantee, in sentences that are true of its kind.
 
 import { costOf, epsilonOf } from "../../js/src/budget.js";
-import { say, up } from "./texts.js";
+import { say, share, sureness, up } from "./texts.js";
 
-/** The page shows no e^ε above this ε: the number is too large to be useful. */
+/** The page shows no probability above this ε: it would be too close to 1 to be useful. */
 const MOST_EPSILON = 15;
-
-/**
- * e^ε, rounded up.
- * @param {string} epsilon
- */
-export const times = (epsilon) => up(Math.exp(Number(epsilon)) * (1 + 2 ** -46));
+/** How sure a person is of an answer before the report, in the sentences. */
+const BEFORE = 0.5;
 
 /** True if there is a guarantee at all. @param {any} guarantee of a definition */
 export const promises = (guarantee) => guarantee.epsilon !== null && Number(guarantee.delta) < 1;
@@ -19,8 +15,8 @@ export const promises = (guarantee) => guarantee.epsilon !== null && Number(guar
  * The meaning of the guarantee of a report. The page shows it after `confirmOnce` has computed each of its figures from the
  * program: figures on repeated answers are refused of a program that draws each time.
  *
- * - *ε alone*: by Bayes P[x | report] = P[report | x]·P[x]/P[report], and P[report] >= e^-ε·P[report | x]. So a reader is
- *   at most e^ε times as sure of any answer as before, for any prior.
+ * - *ε alone*: by Bayes the odds of x against all other answers are multiplied by P[report | x]/P[report | not x], which
+ *   is at most e^ε, for any prior. So a reader who is 1/2 sure of x becomes at most e^ε/(e^ε + 1) sure.
  * - *ε and δ*: of two answers, a report reveals no more than one that reveals all with probability δ and else shifts
  *   the odds by e^ε at most (Kairouz, Oh, Viswanath 2015, Theorem 2). That holds for each pair, so the sentence is about pairs.
  * - *memoized*: a sentence on one report, one on all reports that repeat an answer, and one on the relation.
@@ -52,7 +48,8 @@ export function meaning(guarantee, several = false) {
  * @param {Record<string, string>} [more]
  */
 function said(key, epsilon, more = {}) {
-  return Number(epsilon) > MOST_EPSILON ? say("meaning.little", { epsilon: up(epsilon) }) : say(key, { times: times(epsilon), ...more });
+  if (Number(epsilon) > MOST_EPSILON) return say("meaning.little", { epsilon: up(epsilon) });
+  return say(key, { before: share(BEFORE), after: sureness(Math.exp(-Number(epsilon)) * (1 - 2 ** -46)), ...more });
 }
 
 /** ε of one report, and δ if there is one. @param {any} guarantee */

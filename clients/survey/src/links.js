@@ -10,21 +10,27 @@
  * @property {string} [key] under which the one report of this invitation is charged, once the service has said it
  * @property {string} [title] of the collection
  * @property {string} [seen] the digest that the definition had when the link was opened first
+ * @property {string} [log] the hash of the log's public key that the invitation names
+ * @property {boolean} [cut] true if the end of the link is missing
  */
 
 const PREFIX = "ldp-budget link ";
+/** A token, the beginning of a digest, and the hash of a public key. */
+const WHOLE = /^([\w-]{14,2000}\.[\w-]{22})(?:~([0-9a-f]{16,64})(?:~([0-9a-f]{32}))?)?$/;
+/** How a token begins: with the `["` of a list. */
+const BEGINNING = /^Wy[IJ]/;
 
 /**
- * The invitation in the fragment, if there is one, which is dropped from there.
+ * The invitation in the fragment, if there is one, which is dropped from there. Of a link that was cut it has only that.
  * @param {string} collection
  * @returns {Link | undefined}
  */
 export function taken(collection) {
-  const fragment = location.hash.slice(1);
+  const fragment = location.hash.slice(1).replace(/[^\w~-]+$/, ""); // a mail program may add the end of a sentence
   if (location.hash || location.href.endsWith("#")) history.replaceState(null, "", location.pathname + location.search);
-  const [token, agreed = ""] = fragment.split("~");
-  if (!/^[\w.=-]{16,2000}$/.test(token) || !/^([0-9a-f]{16,64})?$/.test(agreed)) return undefined;
-  return { collection, token, agreed };
+  const [, token, agreed = "", log] = WHOLE.exec(fragment) ?? [];
+  if (token) return { collection, token, agreed, log };
+  return BEGINNING.test(fragment) ? { collection, token: "", agreed, cut: true } : undefined;
 }
 
 /** The invitations that this tab has, the newest of each collection. */

@@ -1,5 +1,6 @@
 // The pages of respondents: a survey (`/s/COLLECTION`) and a device's own budget (`/me`).
 
+import "./languages.js";
 import { DeviceBudget } from "../../js/src/budget.js";
 import { Outbox } from "../../js/src/outbox.js";
 import { Delivery } from "./delivery.js";

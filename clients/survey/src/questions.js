@@ -9,6 +9,7 @@ import { language, plain, say } from "./texts.js";
 
 /** The most answers shown as choices; more are shown as a list. */
 const FEW = 12;
+const MOST_TEXT = 1000;
 
 /**
  * The texts of a definition, in the language of the page where it has them.
@@ -89,10 +90,36 @@ export class Question {
       const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => el("option", { value: name }, answers[i]));
       return el("select", given, el("option", { value: "" }, say("ask.choose")), options);
     }
-    if (input.text || input.kind === "word") return el("input", { ...given, type: "text", maxlength: input.length ?? 1000 });
-    const [least, most, step] = input.kind === "number" ? [input.lower, input.upper, "any"] : [0, Number(input.count) - 1, 1];
-    const hint = el("p", { class: "hint", id: this.id("range") }, say("ask.range", { least: plain(least), most: plain(most) }));
+    if (input.text || input.kind === "word") return el("input", { ...given, type: "text", maxlength: input.length ?? MOST_TEXT });
+    const [least, most] = this.ends;
+    const step = input.kind === "number" ? "any" : 1;
+    const hint = el("p", { class: "hint", id: this.id("range") }, say("ask.range", this.range));
     return [hint, el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": `${hint.id} ${this.id("error")}` })];
+  }
+
+  /** The least and the most number that a question allows. */
+  get ends() {
+    const { input } = this.definition;
+    return input.kind === "number" ? [input.lower, input.upper] : [0, Number(input.count) - 1];
+  }
+
+  /** The same for sentences, with the unit. */
+  get range() {
+    const [least, most] = this.ends.map(plain), { unit } = this.definition;
+    return { least, most: unit ? `${most} ${unit}` : most };
+  }
+
+  /**
+   * Why the form has no answer to the question, and what it allows.
+   * @param {any} form
+   */
+  missing(form) {
+    const { input, answers } = this.definition;
+    if (answers) return say("ask.missing");
+    if (input.text || input.kind === "word") return say("ask.missing_text", { most: input.length ?? MOST_TEXT });
+    const given = form.elements.namedItem(this.name).value, [least, most] = this.ends.map(Number);
+    if (given !== "" && (Number(given) < least || Number(given) > most)) return say("ask.outside", { value: plain(given), ...this.range });
+    return input.kind === "number" ? say("ask.missing_number", this.range) : say("ask.missing_whole", this.range);
   }
 
   /**

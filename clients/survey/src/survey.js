@@ -44,6 +44,7 @@ export class Survey {
 
   async start() {
     const { links } = this.device;
+    if (this.link?.cut) return this.failed(new Problem("cut"));
     this.link = this.link ? links.keep(this.link) : links.find(this.collection);
     try {
       this.client = await this.agreed();
@@ -170,8 +171,10 @@ export class Survey {
       el("div", { class: "actions" },
         el("p", { class: "before" }, questions.length > 1 ? say("ask.before_several") : say("ask.before")),
         el("p", { class: "error", id: "problem" })),
-      el("div", { class: "submit" }, send),
-      el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline")));
+      el("div", { class: "submit" },
+        el("p", { class: "hint" }, say("ask.private")),
+        send,
+        el("button", { type: "button", class: "quiet", onclick: () => this.declined() }, say("ask.decline"))));
     return form;
   }
 
@@ -240,7 +243,7 @@ export class Survey {
     if (this.busy) return;
     const problem = form.querySelector("#problem");
     const answers = questions.map((question) => question.answer(form));
-    questions.forEach((question, i) => question.say(answers[i] === undefined ? say("ask.missing") : ""));
+    questions.forEach((question, i) => question.say(answers[i] === undefined ? question.missing(form) : ""));
     const missing = questions[answers.indexOf(undefined)];
     if (missing) {
       missing.focus();
@@ -253,8 +256,7 @@ export class Survey {
       const named = questions.map(({ definition }, i) => [definition.name, answers[i]]);
       await this.draw(this.survey ? Object.fromEntries(named) : answers[0]);
     } catch (error) {
-      if (error instanceof RangeError) problem.textContent = say("ask.missing");
-      else if (error instanceof OverBudget) this.view([el("h1", {}, this.words.title), this.notice("nodevice")], true);
+      if (error instanceof OverBudget) this.view([el("h1", {}, this.words.title), this.notice("nodevice")], true);
       else this.failed(error);
     } finally {
       this.busy = false;

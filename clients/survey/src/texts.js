@@ -1,14 +1,20 @@
-// The texts of the page in the language of the document, and its formats for numbers and dates.
+// The texts of a page, and its formats for numbers and dates, in a language that `speak` chooses.
 
-import de from "../../../service/ldp_budget_service/web/texts/survey.de.json";
-import en from "../../../service/ldp_budget_service/web/texts/survey.en.json";
-import ko from "../../../service/ldp_budget_service/web/texts/survey.ko.json";
+/** @type {Record<string, string>} */
+let texts = {};
+/** The language of the page. */
+export let language = "en";
 
-/** @type {Record<string, Record<string, string>>} */
-const LANGUAGES = { en, ko, de };
-
-export const language = document.documentElement.lang in LANGUAGES ? document.documentElement.lang : "en";
-const texts = LANGUAGES[language];
+/**
+ * Chooses the language of all texts and formats.
+ * @param {Record<string, Record<string, any>>} all the texts by language
+ * @param {string} wanted English in place of one that is not there
+ */
+export function speak(all, wanted) {
+  language = wanted in all ? wanted : "en";
+  texts = all[language];
+  formats = formatsOf(language);
+}
 
 /**
  * @param {string} key
@@ -22,39 +28,56 @@ export function say(key, values = {}) {
 /** True if there is such a text. @param {string} key */
 export const said = (key) => key in texts;
 
-// Three digits are enough to read. Rounding is never optimistic: losses and charges round up, what is left rounds down.
-const DIGITS = { maximumSignificantDigits: 3, useGrouping: false };
-const ceiling = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "ceil" }));
-const floor = new Intl.NumberFormat(language, /** @type {any} */ ({ ...DIGITS, roundingMode: "floor" }));
-const decimals = new Intl.NumberFormat(language, { maximumFractionDigits: 20, useGrouping: false });
-const shares = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
-const sharesUp = new Intl.NumberFormat(language, /** @type {any} */ ({ style: "percent", maximumFractionDigits: 0, roundingMode: "ceil" }));
-const LONG = /** @type {const} */ ({ year: "numeric", month: "long", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" });
-const dates = new Intl.DateTimeFormat(language, LONG);
-const shortDates = new Intl.DateTimeFormat(language, { ...LONG, month: "short" });
+/** @param {string} tag of a language */
+function formatsOf(tag) {
+  // Three digits are enough to read. Rounding is never optimistic: losses and charges round up, what is left rounds down.
+  const digits = { maximumSignificantDigits: 3, useGrouping: false };
+  const date = /** @type {const} */ ({ year: "numeric", month: "long", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" });
+  const number = (/** @type {any} */ options) => new Intl.NumberFormat(tag, options);
+  return {
+    up: number({ ...digits, roundingMode: "ceil" }),
+    down: number({ ...digits, roundingMode: "floor" }),
+    plain: number({ maximumFractionDigits: 20, useGrouping: false }),
+    share: number({ style: "percent", maximumFractionDigits: 1 }),
+    shareUp: number({ style: "percent", maximumFractionDigits: 0, roundingMode: "ceil" }),
+    bytes: number({ style: "unit", unit: "byte", unitDisplay: "long" }),
+    date: new Intl.DateTimeFormat(tag, date),
+    shortDate: new Intl.DateTimeFormat(tag, { ...date, month: "short" }),
+  };
+}
 
-const sizes = new Intl.NumberFormat(language, { style: "unit", unit: "byte", unitDisplay: "long" });
+let formats = formatsOf(language);
 
 /** Rounded up. @param {string | number} number a decimal, of which every digit counts */
-export const up = (number) => ceiling.format(/** @type {any} */ (String(number)));
+export const up = (number) => formats.up.format(/** @type {any} */ (String(number)));
 
 /** Rounded down. @param {string | number} number */
-export const down = (number) => floor.format(/** @type {any} */ (String(number)));
+export const down = (number) => formats.down.format(/** @type {any} */ (String(number)));
 
 /** As it is. @param {string | number} number */
-export const plain = (number) => decimals.format(/** @type {any} */ (String(number)));
+export const plain = (number) => formats.plain.format(/** @type {any} */ (String(number)));
 
 /** @param {number} number */
-export const share = (number) => shares.format(number);
+export const share = (number) => formats.share.format(number);
 
 /** In whole percent, rounded up. @param {number} number */
-export const shareUp = (number) => sharesUp.format(number);
+export const shareUp = (number) => formats.shareUp.format(number);
+
+/**
+ * The probability 1/(1 + q), rounded up, with so many digits that it stays below 1.
+ * @param {number} q above 0
+ */
+export const sureness = (q) => {
+  const digits = Math.max(1, Math.ceil(-Math.log10((100 * q) / (1 + q))));
+  const format = { style: "percent", maximumFractionDigits: digits, roundingMode: "ceil" };
+  return new Intl.NumberFormat(language, /** @type {any} */ (format)).format(1 / (1 + q));
+};
 
 /** @param {number} count */
-export const bytes = (count) => sizes.format(count);
+export const bytes = (count) => formats.bytes.format(count);
 
 /** With the time zone. @param {string | Date} moment */
-export const date = (moment) => dates.format(new Date(moment));
+export const date = (moment) => formats.date.format(new Date(moment));
 
 /** A date for a table, with the time zone. @param {string | Date} moment */
-export const shortDate = (moment) => shortDates.format(new Date(moment));
+export const shortDate = (moment) => formats.shortDate.format(new Date(moment));

@@ -190,7 +190,7 @@ def test_questionnaire_page_shows_who_asks_and_what_a_report_can_tell(site: Site
     for text in (
         *("A survey by Institute of Public Health", "Health and habits", "To plan the clinics of the region."),
         *("How do you feel today?", "Do you smoke?", "How many hours did you sleep?", "1 of 3", "3 of 3"),
-        "at most 7.39 times as sure of all your answers together as before",
+        "50% sure of all your answers together, your report can make that person at most 88.1% sure of them",
         "0% used; 25% after this report",
     ):
         assert text in said
@@ -242,14 +242,15 @@ def test_questionnaire_page_shows_an_error_at_each_question_without_an_answer(si
     page.get_by_label("no", exact=True).check()
     page.locator("input[type=number]").fill("15")
     page.click(SEND)
-    missing = "Please choose or enter an answer that this question allows. Nothing was sent."
+    missing = "Please choose one of the answers. Nothing was sent."
+    outside = "15 is not between 0 and 14 hours. Please enter a number from 0 to 14 hours. Nothing was sent."
     errors = page.locator(".question .error").all_inner_texts()
-    assert errors == [missing, "", missing]
+    assert errors == [missing, "", outside]
     assert page.evaluate("document.activeElement.name") == "answer-0"
     assert page.locator("[aria-invalid]").count() == 4
     assert stored(page) == [0, 0]
     page.get_by_label("fair").check()
-    assert page.locator(".question .error").all_inner_texts() == ["", "", missing]
+    assert page.locator(".question .error").all_inner_texts() == ["", "", outside]
     page.locator("input[type=number]").fill("7")
     page.click(SEND)
     page.wait_for_selector(ARRIVED)

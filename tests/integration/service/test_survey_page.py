@@ -162,7 +162,7 @@ def test_page_shows_question_cost_and_meaning(site: Site, device: Any) -> None:
     said = page.inner_text("main")
     for text in (
         *("Getting to work", "How did you come to work today?", "To plan parking", "mobility desk"),
-        "a person who sees your report can be at most 2.72 times as sure of your answer as before",
+        "if a person is 50% sure of your answer, your report can make that person at most 73.2% sure of it",
         *("0% used; 25% after this report", "0% used; 50% after this report. Starts again on", "UTC"),
         "0% used; 7% after this report",
     ):
@@ -181,20 +181,20 @@ def test_page_shows_question_cost_and_meaning(site: Site, device: Any) -> None:
 @pytest.mark.parametrize(
     ("collection", "said"),
     [
-        ("height", ["at most 1.65 times as sure", "A number from 140 to 210"]),
+        ("height", ["at most 62.3% sure", "A number from 140 to 210"]),
         (
             "start page",
             [
-                "at most 1.65 times as sure of your answer",
-                "all of its reports together make a person at most 1.65 times as sure of it",
-                "all of your reports for this survey together make a person at most 7.39 times as sure",
+                "that person at most 62.3% sure of it",
+                "all of its reports together can bring a person from 50% sure of it to at most 62.3%",
+                "all of your reports for this survey together can bring a person from 50% sure of them to at most 88.1%",
                 "does not hide that your answer changed, or that an earlier answer came back",
             ],
         ),
         (
             "weight",
             [
-                "Your report can make one of them, compared with the other, at most 2.72 times as likely as before",
+                "After your report, one of the two can be at most 73.2% likely",
                 "a probability of at most 0.000001: then the report may reveal your answer",
                 "counts the ε of this report, and not its δ",
             ],
@@ -267,9 +267,7 @@ def test_page_without_an_answer_sends_nothing_and_says_so(site: Site, device: An
     page = opened(device(), site.link("hasty"))
     sent = sent_by(page)
     page.click(SEND)
-    assert (
-        page.inner_text("#error") == "Please choose or enter an answer that this question allows. Nothing was sent."
-    )
+    assert page.inner_text("#error") == "Please choose one of the answers. Nothing was sent."
     assert page.evaluate("document.activeElement.name") == "answer"
     assert (sent, entries(page)["kept"]) == ([], [])
 
@@ -298,7 +296,21 @@ def test_page_refuses_a_number_out_of_range_without_a_charge(site: Site, device:
     page.fill("#answer", "300")
     page.click(SEND)
     page.wait_for_selector("#error:not(:empty)")
+    assert page.inner_text("#error").startswith(
+        "300 is not between 140 and 210. Please enter a number from 140 to 210."
+    )
     assert entries(page) == {"spent": 0, "kept": []}
+
+
+# -- links ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [lambda link: link[:-60], lambda link: link[: link.index(".", link.index("#")) + 9]])
+def test_page_of_a_link_that_was_cut_says_so(site: Site, device: Any, end: Callable[[str], str]) -> None:
+    page = opened(device(), end(site.link("cut", agreed=False) + "~" + "0" * 70))
+    assert page.inner_text("h1[data-problem=cut]") == "This link was cut"
+    assert page.locator(SEND).count() == 0
+    opened(page.context.new_page(), site.link("cut") + ".)").wait_for_selector(SEND)
 
 
 # -- once ----------------------------------------------------------------------------------------------------------
@@ -636,11 +648,11 @@ def shown_with(site: Site, device: Any, name: str, change: Callable[[dict[str, A
 def test_page_shows_no_figure_of_repeated_answers_of_a_program_that_draws_each_time(
     site: Site, device: Any, figure: Callable[[dict[str, Any]], None]
 ) -> None:
-    """The page said: however often you give the same answer, at most 1.02 times as sure."""
+    """The page said: however often you give the same answer, at most 50.5% sure."""
     page = shown_with(site, device, f"fresh {figure.__name__}", figure)
     assert page.locator("h1[data-problem=unconfirmed]").count() == 1
     assert page.locator(SEND).count() == 0
-    assert "1.02 times" not in page.inner_text("main")
+    assert "50.5%" not in page.inner_text("main")
 
 
 @pytest.mark.parametrize("change", [{"epsilon": None}, {"delta": "1"}, {"delta": "1e3"}], ids=str)
@@ -652,7 +664,7 @@ def test_page_shows_no_figure_of_a_survey_that_promises_nothing(
     page.get_by_text("In figures").click()
     assert page.locator(SEND).count() == 0
     assert "guarantees nothing" in page.inner_text("main")
-    for text in ("ε = 1", "ε of one report", "δ of one report", "2.72"):
+    for text in ("ε = 1", "ε of one report", "δ of one report", "73.2%"):
         assert text not in page.inner_text("main")
 
 

@@ -315,3 +315,38 @@ def test_plan_of_a_collection_prints_sample_size_and_power(health: CommandLine) 
 )
 def test_plan_says_what_is_missing(health: CommandLine, options: tuple[str, ...], message: str) -> None:
     assert message in health.error("plan", *options, code=2)
+
+
+# -- translations ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("added", "warned"),
+    [
+        ("", []),
+        ('languages.de = { title = "Gesundheit" }', ["languages.de has no text of mood, categories of mood:"]),
+        ('languages.ko = { purpose = "x" }', ["languages.ko has no title, text of mood, categories of mood:"]),
+        (
+            'languages.de = { title = "x" }\nlanguages.ko = { title = "y" }',
+            ["languages.de has no", "languages.ko has no"],
+        ),
+    ],
+)
+def test_survey_add_with_missing_translations_names_them(
+    command: CommandLine, tmp_path: Path, added: str, warned: list[str]
+) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    (tmp_path / "health.toml").write_text(TOML.replace("rounds = 2", f"rounds = 2\n{added}"))
+    said = command("survey", "add", tmp_path / "health.toml").stderr
+    assert said.count("Warning: languages.") == len(warned)
+    assert all(each in said for each in warned)
+
+
+def test_survey_add_with_complete_translations_does_not_warn(command: CommandLine, tmp_path: Path) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    whole = TOML.replace("rounds = 2", 'rounds = 2\nlanguages.de = { title = "Gesundheit" }').replace(
+        'categories = ["good", "fair", "bad"]',
+        'categories = ["good", "fair", "bad"]\nlanguages.de = { text = "?", categories = ["gut", "so", "schlecht"] }',
+    )
+    (tmp_path / "health.toml").write_text(whole)
+    assert "Warning" not in command("survey", "add", tmp_path / "health.toml").stderr

@@ -63,7 +63,7 @@ def test_texts_are_all_translated(spoken: str) -> None:
 
 def test_texts_are_all_used_and_all_defined() -> None:
     said = "".join(path.read_text() for path in (SOURCES / "src").glob("*.js"))
-    said += (PAGES / "static" / "survey.html").read_text()
+    said += "".join((PAGES / "static" / f"{name}.html").read_text() for name in ("survey", "missing"))
     keys = set(texts("en"))
     named = set(re.findall(r"\bsa(?:y|id)\(\s*\"([a-z_.]+)\"", said))
     named |= set(re.findall(r"\{\{text ([^}]+)\}\}", said)) | set(
@@ -159,6 +159,20 @@ def test_page_of_an_unknown_survey_is_404(client: TestClient) -> None:
         404,
         404,
     ]
+
+
+@pytest.mark.parametrize("path", ["/s", "/s/", "/s/commute/", "/survey/commute", "/me/too", "/checks"])
+def test_unknown_address_is_a_page_for_people_and_a_problem_for_programs(client: TestClient, path: str) -> None:
+    people = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", "Accept-Language": "ko"}
+    shown = client.get(path, headers=people)
+    assert (shown.status_code, shown.headers["Content-Security-Policy"]) == (404, POLICY)
+    assert texts("ko")["missing.title"] in shown.text
+    assert texts("de")["missing.title"] in client.get(f"{path}?lang=de", headers=people).text
+    assert "{{" not in shown.text
+    for headers in ({}, {"Accept": "application/json"}):
+        asked = client.get(path, headers=headers)
+        assert (asked.status_code, asked.headers["Content-Type"]) == (404, "application/problem+json")
+    assert client.get(f"/v1{path}", headers=people).headers["Content-Type"] == "application/problem+json"
 
 
 def test_page_unchanged_is_304(client: TestClient) -> None:
