@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -21,16 +20,14 @@ from ldp_budget import (
     Accountant,
     BudgetExceeded,
     InvalidParameter,
-    KeyConflict,
     LedgerError,
     Limit,
     Mechanism,
     NameTaken,
     UnknownName,
 )
-from ldp_budget.accounting.charge_request import MOST_REPORTS, charge_of
-from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure, Unbounded, ZeroConcentrated
-from ldp_budget.ledger.calendar import TOLERANCE_MICROS
+from ldp_budget.accounting.charge_request import charge_of
+from ldp_budget.guarantees import Guarantee, Pure, Unbounded, ZeroConcentrated
 from ldp_budget.registry.collections import Collection
 from ldp_budget.sdk.mechanism import Mechanism as Base
 from ldp_budget.sdk.parameters import real
@@ -75,13 +72,6 @@ def spent(accountant: Accountant, user: str, policy: str = "default") -> dict[st
 
 
 # -- one limit -----------------------------------------------------------------------------------------------
-
-
-def test_spend_of_a_tenth_fits_ten_times_into_one(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("default", [Limit("lifetime", epsilon=1)])
-    assert [accountant.spend("alice", coin(0.1)).status for _ in range(11)] == ["spent"] * 10 + ["refused"]
-    assert spent(accountant, "alice") == {"lifetime": 1}
-    assert accountant.spend("bob", coin(0.1)).status == "spent", "another user has a budget of their own"
 
 
 @pytest.mark.slow
@@ -151,17 +141,6 @@ def test_spend_strict_over_the_limit_raises(accountant: Accountant, coin: Coin) 
     assert accountant.spend("alice", coin(1), strict=True).status == "spent"
 
 
-def test_spend_refused_changes_nothing(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("default", ["lifetime=1", "day=0.5"])
-    accountant.spend("alice", coin(0.4))
-    before = dump(accountant)
-    assert accountant.spend("alice", coin(0.4)).status == "refused"
-    assert accountant.spend("bob", coin(0.6), reports=3).status == "refused"
-    assert accountant.spend("carol", coin(0.7), key="k").status == "refused"
-    assert accountant.spend("alice", promising(Unbounded())).status == "refused"
-    assert dump(accountant) == before
-
-
 def test_quote_changes_nothing_and_equals_the_spend(accountant: Accountant, coin: Coin) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     before = dump(accountant, keys=True)
@@ -183,68 +162,7 @@ def test_spend_of_an_unbounded_mechanism_is_refused(accountant: Accountant) -> N
     assert accountant.spend("alice", promising(ZeroConcentrated("0.1"))).status == "refused", "basic needs an ε"
 
 
-@pytest.mark.parametrize("reports", [0, -1, MOST_REPORTS + 1, 1.5, True, "2", None])
-def test_spend_with_an_invalid_count_raises(accountant: Accountant, coin: Coin, reports: Any) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    before = dump(accountant)
-    with pytest.raises(InvalidParameter, match=f"reports must be a whole number from 1 to {MOST_REPORTS}: got "):
-        accountant.spend("alice", coin(0.1), reports=reports)
-    assert dump(accountant) == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "option"),
-    [
-        ({"user": ""}, "user"),
-        ({"user": None}, "user"),
-        ({"user": 7}, "user"),
-        ({"key": ""}, "key"),
-        ({"key": 7}, "key"),
-        ({"digest": "xyz"}, "digest"),
-        ({"digest": "abc"}, "digest"),
-        ({"digest": 7}, "digest"),
-    ],
-)
-def test_spend_with_a_malformed_argument_raises_with_its_name(
-    accountant: Accountant, coin: Coin, arguments: dict[str, Any], option: str
-) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    before = dump(accountant, keys=True)
-    with pytest.raises(InvalidParameter) as caught:
-        accountant.spend(**{"user": "alice", "mechanism": coin(0.1), **arguments})
-    assert caught.value.option == option
-    assert dump(accountant, keys=True) == before
-
-
-def test_spend_without_its_policy_raises_and_stores_nothing(accountant: Accountant, coin: Coin) -> None:
-    for call in (accountant.spend, accountant.quote):
-        with pytest.raises(UnknownName, match="no policy is named 'default'"):
-            call("alice", coin(0.1), key="k") if call == accountant.spend else call("alice", coin(0.1))
-    with pytest.raises(UnknownName, match="There are no policies"):
-        accountant.balance("alice")
-    accountant.set_policy("default", ["lifetime=1"])
-    assert accountant.spend("alice", coin(0.1), key="k").status == "spent", "a failure stores nothing under its key"
-
-
 # -- several limits and windows ------------------------------------------------------------------------------
-
-
-def test_spend_charges_every_limit_or_none(accountant: Accountant, coin: Coin, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=1", "day=0.5"])
-    assert accountant.spend("alice", coin(0.4))
-    assert spent(accountant, "alice") == {"lifetime": Decimal("0.4"), "day": Decimal("0.4")}
-
-    refused = accountant.spend("alice", coin(0.2))
-    assert refused.binding == ("day",)
-    assert spent(accountant, "alice") == {"lifetime": Decimal("0.4"), "day": Decimal("0.4")}
-
-    clock.advance(days=1)
-    assert accountant.spend("alice", coin(0.5))
-    clock.advance(days=1)
-    refused = accountant.spend("alice", coin(0.2))
-    assert refused.binding == ("lifetime",), "a fresh day does not renew the lifetime"
-    assert spent(accountant, "alice") == {"lifetime": Decimal("0.9"), "day": 0}
-    assert accountant.spend("alice", coin(2)).binding == ("lifetime", "day")
 
 
 @pytest.mark.parametrize(
@@ -265,39 +183,6 @@ def test_window_refills_at_the_exact_microsecond_of_its_end(
     clock.now = next_window.replace(tzinfo=UTC)
     assert accountant.spend("alice", coin(1)), "nothing of the old window counts in the new one"
     assert not accountant.spend("alice", coin(0.1)), "and nothing unused was carried over"
-
-
-def test_window_reset_carries_nothing_over_and_keeps_old_sums(
-    accountant: Accountant, coin: Coin, clock: Clock
-) -> None:
-    accountant.set_policy("default", ["day=1"], unbounded=True)
-    for _ in range(3):
-        assert accountant.spend("alice", coin(0.6))
-        assert not accountant.spend("alice", coin(0.6))
-        clock.advance(days=1)
-    accountant.set_policy("default", ["lifetime=1.8", "day=1"])
-    assert spent(accountant, "alice") == {"lifetime": Decimal("1.8"), "day": 0}
-    assert accountant.spend("alice", coin(0.1)).binding == ("lifetime",)
-
-
-def test_set_policy_with_a_new_period_backfills_from_the_journal(
-    accountant: Accountant, coin: Coin, clock: Clock
-) -> None:
-    clock.now = datetime(2026, 10, 31, 12, tzinfo=UTC)
-    accountant.set_policy("default", ["lifetime=10"])
-    accountant.spend("alice", coin(1))  # last month
-    clock.now = datetime(2026, 11, 15, 12, tzinfo=UTC)
-    accountant.spend("alice", coin(2))  # Sunday of last week
-    clock.now = datetime(2026, 11, 16, 0, 0, 0, tzinfo=UTC)
-    accountant.spend("alice", coin("0.5"), reports=2)  # Monday's first moment
-    accountant.spend("bob", coin(3))
-    clock.now = datetime(2026, 11, 17, 9, tzinfo=UTC)
-    accountant.set_policy("default", ["lifetime=10", "day=4", "week=4", "month=4"])
-    assert spent(accountant, "alice") == {"lifetime": 4, "day": 0, "week": 1, "month": 3}
-    assert spent(accountant, "bob") == {"lifetime": 3, "day": 0, "week": 3, "month": 3}
-    assert accountant.spend("bob", coin(2)).binding == ("week", "month")
-    accountant.spend("alice", coin(1))
-    assert spent(accountant, "alice") == {"lifetime": 5, "day": 1, "week": 2, "month": 4}
 
 
 def test_set_policy_with_a_new_period_backfills_sums_above_64_bits(accountant: Accountant, clock: Clock) -> None:
@@ -327,31 +212,6 @@ def test_limit_counts_charges_under_other_policies(accountant: Accountant, coin:
 # -- the clock -----------------------------------------------------------------------------------------------
 
 
-def test_clock_slightly_behind_is_tolerated_and_further_behind_raises(
-    accountant: Accountant, coin: Coin, clock: Clock
-) -> None:
-    accountant.set_policy("default", ["lifetime=10", "day=1"])
-    newest = clock.now = datetime(2026, 11, 22, tzinfo=UTC)
-    accountant.spend("alice", coin(1))
-
-    clock.now = newest - timedelta(microseconds=TOLERANCE_MICROS)
-    assert accountant.spend("alice", coin(1)).binding == ("day",), "5 s before midnight it is still the new day"
-
-    clock.now = newest - timedelta(microseconds=TOLERANCE_MICROS + 1)
-    before = dump(accountant)
-    for call in (
-        lambda: accountant.spend("bob", coin(1), key="k"),
-        lambda: accountant.quote("bob", coin(1)),
-        lambda: accountant.set_policy("default", ["lifetime=20", "day=1"]),
-    ):
-        with pytest.raises(LedgerError, match=r"more than 5 s before the newest entry of"):
-            call()
-    assert dump(accountant) == before
-
-    clock.now = newest
-    assert accountant.spend("bob", coin(1), key="k").repeated is False, "the failure stored no answer"
-
-
 def test_clock_behind_repeatedly_does_not_move_back(accountant: Accountant, coin: Coin, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=10"])
     newest = clock.now
@@ -373,67 +233,6 @@ def test_clock_returning_seconds_is_accepted(coin: Coin) -> None:
 # -- keys ----------------------------------------------------------------------------------------------------
 
 
-def test_spend_again_with_the_same_key_is_charged_once(accountant: Accountant, coin: Coin, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    first = accountant.spend("alice", coin(0.4), key="k")
-    before = dump(accountant, keys=True)
-    clock.advance(days=3)
-    again = accountant.spend("alice", coin("0.40"), key="k")
-    assert again.repeated
-    assert again.to_json() == {**first.to_json(), "repeated": True}
-    assert dump(accountant, keys=True) == before
-    assert accountant.spend("alice", coin(0.4)).status == "spent", "without a key every spend is a new one"
-    assert accountant.spend("alice", coin(0.4), key="l").status == "refused"
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"mechanism": ldp_budget.mechanism("rr")(epsilon=0.2)},
-        {"reports": 2},
-        {"label": "value-1"},
-        {"digest": "00"},
-        {"policy": "second"},
-    ],
-)
-def test_spend_with_used_key_and_another_request_raises(
-    accountant: Accountant, coin: Coin, other: dict[str, Any]
-) -> None:
-    for name in ("default", "second"):
-        accountant.set_policy(name, ["lifetime=1"])
-    request = {"user": "alice", "mechanism": coin(0.1), "key": "k"}
-    accountant.spend(**request)
-    before = dump(accountant, keys=True)
-    with pytest.raises(KeyConflict, match="idempotency key 'k' was already used for a different request") as caught:
-        accountant.spend(**{**request, **other})
-    assert caught.value.key == "k"
-    assert dump(accountant, keys=True) == before
-
-
-def test_spend_with_used_key_and_another_digest_raises(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    accountant.spend("alice", coin(0.1), key="k", digest="AB12")
-    assert accountant.spend("alice", coin(0.1), key="k", digest="ab12").repeated
-    for digest in ("ab13", None):
-        with pytest.raises(KeyConflict):
-            accountant.spend("alice", coin(0.1), key="k", digest=digest)
-
-
-def test_spend_with_a_refused_key_stays_refused(accountant: Accountant, coin: Coin) -> None:
-    """A retry after the budget grew must not turn a refusal the client acted on into a charge."""
-    accountant.set_policy("default", ["lifetime=1"])
-    first = accountant.spend("alice", coin(2), key="k")
-    assert first.status == "refused"
-    accountant.set_policy("default", ["lifetime=5"])
-    again = accountant.spend("alice", coin(2), key="k")
-    assert (again.status, again.repeated) == ("refused", True)
-    assert again.to_json() == {**first.to_json(), "repeated": True}
-    with pytest.raises(BudgetExceeded):
-        accountant.spend("alice", coin(2), key="k", strict=True)
-    assert spent(accountant, "alice") == {"lifetime": 0}
-    assert accountant.spend("alice", coin(2), key="l").status == "spent"
-
-
 def test_user_names_with_equal_joined_text_have_separate_accounts(accountant: Accountant, coin: Coin) -> None:
     """A user, a key and a policy of the same name have nothing to do with each other; nor have similar names."""
     accountant.set_policy("x", ["lifetime=1"])
@@ -447,42 +246,6 @@ def test_user_names_with_equal_joined_text_have_separate_accounts(accountant: Ac
 # -- policies ------------------------------------------------------------------------------------------------
 
 
-def test_set_policy_again_keeps_the_spent_sums(accountant: Accountant, coin: Coin) -> None:
-    assert accountant.set_policy("default", ["lifetime=1"]).version == 1
-    accountant.spend("alice", coin(0.8))
-    assert accountant.set_policy("default", ["lifetime=2", "day=2"]).version == 2
-    assert spent(accountant, "alice") == {"lifetime": Decimal("0.8"), "day": Decimal("0.8")}
-    accountant.set_policy("default", ["lifetime=0.5"])
-    assert accountant.spend("alice", coin("1e-9")).status == "refused", "lowered below what is spent"
-    (lifetime,) = accountant.balance("alice").to_json()["limits"]
-    assert lifetime["remaining"]["epsilon"] == 0
-    assert [policy.version for policy in accountant.policies()] == [3]
-    assert accountant.policy().limits == (Limit("lifetime", epsilon=Decimal("0.5")),)
-
-
-def test_set_policy_may_change_rule_and_delta_until_the_first_charge(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    accountant.set_policy("default", ["lifetime=1,1e-6"])
-    accountant.set_policy("default", ["lifetime=1,1e-6,zcdp"])
-    accountant.spend("alice", coin(0.1))
-    for other in ("lifetime=1", "lifetime=1,1e-6", "lifetime=1,1e-6,gdp", "lifetime=1,2e-6,zcdp"):
-        with pytest.raises(
-            InvalidParameter, match=r"rule zcdp with delta 0\.000001 for lifetime, which users were charged"
-        ):
-            accountant.set_policy("default", [other])
-    assert accountant.set_policy("default", ["lifetime=2,1e-6,zcdp"]).version == 4
-
-
-def test_set_policy_restoring_a_charged_limit_with_another_rule_raises(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("default", ["lifetime=5", "day=1"])
-    accountant.spend("alice", coin(0.1))
-    accountant.set_policy("default", ["lifetime=5"])
-    accountant.spend("alice", coin(0.1))
-    with pytest.raises(InvalidParameter, match="rule basic with delta 0 for day, which users were charged by"):
-        accountant.set_policy("default", ["lifetime=5", "day=1,0.5"])
-    assert accountant.set_policy("default", ["lifetime=5", "day=2"]).version == 3
-
-
 def test_set_policy_with_invalid_limits_changes_nothing(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     before = dump(accountant)
@@ -491,18 +254,6 @@ def test_set_policy_with_invalid_limits_changes_nothing(accountant: Accountant) 
     with pytest.raises(InvalidParameter):
         accountant.set_policy("other", ["day=1"])
     assert dump(accountant) == before
-
-
-def test_policy_with_relation_any_refuses_other_guarantees(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("default", ["lifetime=9"], relation="any")
-    accountant.set_policy("lenient", ["lifetime=9"])
-    pattern = promising(Memoised((1,), 2, None, SAME_CHANGE_PATTERN))
-    refused = accountant.spend("alice", pattern)
-    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", (), 0)
-    assert "admits only guarantees for any inputs" in refused.explain()
-    assert "It does not fit" in accountant.quote("alice", pattern).explain()
-    assert accountant.spend("alice", pattern, policy="lenient").status == "spent"
-    assert accountant.spend("alice", coin(1)).status == "spent"
 
 
 def test_balance_of_an_unbounded_policy_states_the_cost_of_a_year(accountant: Accountant) -> None:
@@ -530,47 +281,6 @@ def test_add_collection_twice_stores_one(accountant: Accountant) -> None:
 
 
 # -- many at once --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("place", [":memory:", "budget.db"])
-def test_spend_by_eight_threads_grants_exactly_the_limit(tmp_path: Path, coin: Coin, place: str) -> None:
-    path = place if place == ":memory:" else tmp_path / place
-    granted: list[int] = []
-    start = threading.Barrier(8)
-
-    def spend(accountant: Accountant) -> None:
-        start.wait()
-        granted.append(sum(bool(accountant.spend("alice", coin(0.1))) for _ in range(10)))
-
-    with Accountant(path) as accountant:
-        accountant.set_policy("default", ["lifetime=3.75", "day=9"])
-        threads = [threading.Thread(target=spend, args=(accountant,)) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(granted) == 8
-        assert sum(granted) == 37
-        assert spent(accountant, "alice") == {"lifetime": Decimal("3.7"), "day": Decimal("3.7")}
-
-
-def test_spend_by_threads_with_one_key_charges_once(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("default", ["lifetime=9"])
-    receipts: list[Any] = []
-    start = threading.Barrier(8)
-
-    def spend() -> None:
-        start.wait()
-        receipts.append(accountant.spend("alice", coin(1), key="k"))
-
-    threads = [threading.Thread(target=spend) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(receipt.repeated for receipt in receipts) == [False] + [True] * 7
-    assert len({receipt.receipt for receipt in receipts}) == 1
-    assert spent(accountant, "alice") == {"lifetime": 1}
 
 
 def test_closed_accountant_raises(coin: Coin) -> None:

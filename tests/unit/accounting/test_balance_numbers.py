@@ -29,13 +29,6 @@ def test_balance_states_spent_as_number_and_as_units(accountant: Accountant) -> 
         assert (state.spent_units.epsilon, state.limit.capacity.epsilon) == (500_000_000, capacity * 10**9)
 
 
-def test_receipt_states_its_cost(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4"])
-    receipt = accountant.spend("alice", OUE, reports=3)
-    assert (receipt.epsilon, receipt.cost.epsilon, receipt.cost.delta) == (1.5, 1.5, 0)
-    assert receipt.cost_units == OUE.guarantee.costs().times(3)
-
-
 def test_balance_has_none_for_uncounted_amounts(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4,1e-6,zcdp", "day=1", "week=4,1e-6,renyi:16"])
     accountant.spend("alice", OUE)

@@ -17,7 +17,6 @@ from ldp_budget import (
     KeyConflict,
     LdpBudgetError,
     LedgerError,
-    Plan,
     UnknownName,
 )
 from ldp_budget import mechanism as find
@@ -26,7 +25,6 @@ from ldp_budget.accounting.batch import FAILED, Part, Spend, SpendResult
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.transaction import Transaction
-from ldp_budget_service.api_keys import ApiKeys
 from ledger_contract import coin
 from ledger_inside import writer_of
 from toy_store import ToyStore
@@ -158,13 +156,6 @@ def test_spend_batch_of_something_else_charges_no_line(ledger: Accountant) -> No
     with pytest.raises(InvalidParameter, match="key"):
         ledger.spend_batch([Spend("a", coin(1))], key="")
     assert granted(ledger) == 0
-
-
-def test_spend_batch_under_a_plan_refuses_what_exceeds_its_quota(ledger: Accountant) -> None:
-    ledger.set_policy("default", ["lifetime=3", "day=2"], plan=Plan([(coin(1), 1)], 0))
-    results = ledger.spend_batch([Spend(f"u{n % 10}", coin(1)) for n in range(20)], key="batch")
-    assert statuses(results) == ["spent"] * 10 + ["refused"] * 10
-    assert results[-1].binding == ("plan",)
 
 
 # -- the key -------------------------------------------------------------------------------------------------------
@@ -307,21 +298,6 @@ def test_spend_batch_again_tries_only_the_lines_that_failed(ledger: Accountant) 
     assert granted(ledger) == 30
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("part")
-def test_spend_batch_whose_lines_all_failed_is_tried_again_as_a_whole(ledger: Accountant) -> None:
-    spends = [spend._replace(policy="new") for spend in one_each(20)]
-    for _ in range(2):
-        results = ledger.spend_batch(spends, key="batch")
-        assert all(isinstance(result.error, UnknownName) for result in results)
-    ledger.set_policy("new", ["lifetime=1"])
-    assert [(each.status, each.repeated) for each in ledger.spend_batch(spends, key="batch")] == [
-        ("spent", False)
-    ] * 20
-    assert all(result.repeated for result in ledger.spend_batch(spends, key="batch"))
-    assert granted(ledger) == 20
-
-
 # -- runs of several batches ---------------------------------------------------------------------------------------
 
 
@@ -349,16 +325,6 @@ def test_spend_batch_of_a_run_without_an_end_accepts_further_batches(ledger: Acc
 
 
 # -- callers, erased users, ledgers that were moved ----------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("part")
-def test_spend_batch_of_two_callers_with_one_key_charges_for_both(ledger: Accountant) -> None:
-    key, _ = ApiKeys(ledger).create("team", ["spend"])
-    ledger.spend_batch(one_each(20), key="batch")
-    results = ledger.acting_for(key.caller).spend_batch(one_each(20), key="batch")
-    assert not any(result.repeated for result in results)
-    assert [row["by"] for row in ledger.history("user 3")] == [None, "team"]
 
 
 @pytest.mark.slow
@@ -416,17 +382,6 @@ def test_spend_batch_in_a_copied_ledger_continues(
             new.spend_batch(one_each(4)[3:], key="run#1")
         assert new.stats()["entries"] == entries
         assert new.verify().ok
-
-
-def test_spend_batch_retry_does_not_use_a_key_of_a_caller(ledger: Accountant) -> None:
-    """The lines that failed under K were tried again under K!1, and a batch of that name paid for both."""
-    lines_of_k = [Spend("A", coin(1), policy="later"), Spend("B", coin(1))]
-    assert statuses(ledger.spend_batch(lines_of_k, key="K")) == ["failed", "spent"]
-    ledger.set_policy("later", ["lifetime=9"])
-    assert statuses(ledger.spend_batch(lines_of_k[:1], key="K!1")) == ["spent"]
-    [again, _] = ledger.spend_batch(lines_of_k, key="K")
-    assert (again.status, again.repeated) == ("spent", False)
-    assert ledger.balance("A", "later").limits[0].spent.epsilon == 2
 
 
 @pytest.mark.parametrize("count", [batch.FEW - 1, batch.FEW, 40])

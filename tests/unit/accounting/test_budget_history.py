@@ -26,34 +26,6 @@ def at(course: Any, moment: datetime) -> Any:
     return next(left.remaining_units for left in reversed(course) if left.at <= moment)
 
 
-def test_history_of_an_uncharged_user_is_full(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=4", "day=1"])
-    for found in accountant.remaining_over_time("alice"):
-        assert [(left.at, left.remaining_units, left.refilled) for left in found.course] == [
-            (clock.now, found.limit.capacity, False)
-        ]
-        assert found.until == clock.now
-
-
-def test_history_of_a_window_refills_and_of_a_lifetime_does_not(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=4", "day=1"])
-    start = clock.now
-    accountant.spend("alice", coin("0.5"))
-    clock.advance(hours=1)
-    accountant.spend("alice", coin("0.25"))
-    clock.advance(days=3)
-    lifetime, day = (found.to_json() for found in accountant.remaining_over_time("alice"))
-    assert [(each["remaining"]["epsilon"], each["refilled"]) for each in lifetime["course"]] == [
-        *((4, False), (3.5, False), (3.25, False))
-    ]
-    assert [(each["remaining"]["epsilon"], each["refilled"]) for each in day["course"]] == [
-        *((1, False), (0.5, False), (0.25, False), (1, True))
-    ]
-    assert day["course"][-1]["at"] == "2026-11-22T00:00:00Z"
-    assert day["course"][0]["at"] == start.isoformat().replace("+00:00", "Z")
-    assert day["until"] == "2026-11-24T13:00:00Z"
-
-
 def test_history_after_a_void_refills_an_open_window(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     first = accountant.reserve("alice", coin(1), expires=7200)
@@ -147,8 +119,3 @@ def test_history_of_an_erased_user_is_empty(accountant: Accountant) -> None:
     accountant.spend("alice", coin(1))
     accountant.erase("alice")
     assert accountant.remaining_over_time("alice") == ()
-
-
-def test_history_of_an_unknown_policy_raises(accountant: Accountant) -> None:
-    with pytest.raises(ldp_budget.UnknownName, match="nowhere"):
-        accountant.remaining_over_time("alice", "nowhere")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName, mechanism
+from ldp_budget import Accountant, InvalidParameter, UnknownName, mechanism
 from ldp_budget.accounting import bulk_run
 
 OUE = mechanism("oue")(epsilon="0.1", domain_size=4)
@@ -30,14 +29,6 @@ def test_digest_without_a_key_is_refused(accountant: Accountant, act: str) -> No
         getattr(accountant, act)(who, OUE, digest="ab")
     assert accountant.history("alice") == []
     assert getattr(accountant, act)(who, OUE, digest="ab", key="k")
-
-
-def test_key_conflict_of_a_bulk_run_names_the_key_of_the_caller(accountant: Accountant) -> None:
-    """It named 'r1#0', a key that the caller never gave."""
-    accountant.spend_many(["alice"], OUE, key="r1")
-    with pytest.raises(KeyConflict, match="key 'r1' was") as raised:
-        accountant.spend_many(["bob"], OUE, key="r1")
-    assert raised.value.key == "r1"
 
 
 def test_invalid_user_of_a_list_is_named_by_position(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,9 +58,3 @@ def test_receipt_of_a_spend_cannot_end_and_the_error_says_why(accountant: Accoun
     receipt = accountant.spend("alice", OUE).receipt
     with pytest.raises(UnknownName, match=f"receipt '{receipt}' is a final charge, not a reservation"):
         getattr(accountant, end)(receipt)
-
-
-def test_missing_ledger_says_how_to_create_it(tmp_path: Path) -> None:
-    path = tmp_path / "none.db"
-    with pytest.raises(LedgerError, match=r"Check the path. To create the ledger, open it once with create=True\."):
-        Accountant(path, create=False)

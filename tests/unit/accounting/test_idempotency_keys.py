@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ldp_budget import Accountant, InvalidParameter, KeyConflict, mechanism
+from ldp_budget import Accountant, InvalidParameter, mechanism
 from ldp_budget.accounting.batch import Spend
-from ldp_budget_service.api_keys import ApiKeys
 
 pytestmark = pytest.mark.policy("lifetime=4")
 
@@ -29,32 +28,6 @@ def test_key_with_blanks_around_it_or_control_characters_is_refused(accountant: 
 def test_key_with_inner_blanks_and_any_letters_is_accepted(accountant: Accountant) -> None:
     coin = mechanism("randomized-response")(epsilon=1)
     assert accountant.spend("alice", coin, key="Tag 1/파티 é").status == "spent"
-
-
-def test_spend_of_two_callers_with_one_key_charges_for_both(accountant: Accountant) -> None:
-    coin = mechanism("randomized-response")(epsilon=1)
-    team = accountant.acting_for(ApiKeys(accountant).create("team", ["spend"])[0].caller)
-    assert [caller.spend("alice", coin, key="k").repeated for caller in (accountant, team, team)] == [
-        False,
-        False,
-        True,
-    ]
-    assert [row["by"] for row in accountant.history("alice")] == [None, "team"]
-
-
-def test_reserve_with_the_key_of_another_operation_raises(accountant: Accountant) -> None:
-    """A reservation may be voided: its receipt is no answer to a spend."""
-    coin = mechanism("randomized-response")(epsilon=1)
-    accountant.spend("alice", coin, key="spent")
-    accountant.reserve("alice", coin, key="reserved", expires=60)
-    for charge in (
-        lambda: accountant.reserve("alice", coin, key="spent"),
-        lambda: accountant.spend("alice", coin, key="reserved"),
-        lambda: accountant.reserve("alice", coin, key="reserved", expires=61),
-    ):
-        with pytest.raises(KeyConflict):
-            charge()
-    assert len(accountant.history("alice")) == 2
 
 
 def test_history_with_limit_is_returned_in_pages(accountant: Accountant) -> None:

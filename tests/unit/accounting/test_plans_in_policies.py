@@ -17,9 +17,9 @@ from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting import policies
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.composition import Bound, compose
-from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Laplace, Memoised
+from ldp_budget.guarantees import Approximate, Laplace
 from ldp_budget.guarantees.fixed_point import decimal
-from ledger_contract import CURVE, check, coin, everything, promising, spent
+from ledger_contract import CURVE, check, coin, promising
 
 ONE, HALF, TENTH = coin(1), coin("0.5"), coin("0.1")
 DELTA = Decimal("1e-6")
@@ -59,15 +59,6 @@ def test_plan_admits_any_order_up_to_the_quotas(asked: list[tuple[Mechanism, int
         check(accountant)
 
 
-def test_plan_costs_less_than_its_reports_one_by_one(accountant: Accountant) -> None:
-    """That is what it is for: a list fixed beforehand may be priced exactly."""
-    weekly = plan((HALF, 52))
-    assert weekly.epsilon == compose([(HALF.guarantee, 52)], delta=DELTA, rule="exact").epsilon < 26
-    accountant.set_policy("default", [], plan=weekly)
-    assert accountant.spend("alice", HALF, reports=52).status == "spent"
-    assert accountant.spend("alice", HALF).status == "refused"
-
-
 def test_plan_quota_belongs_to_a_guarantee_and_not_to_a_mechanism(accountant: Accountant) -> None:
     """Mechanisms that promise the same share a quota; so one more of either is refused."""
     yes, no = (ldp_budget.mechanism("gaussian")(epsilon=1, delta="1e-9", sensitivity=s) for s in (1, 2))
@@ -78,20 +69,6 @@ def test_plan_quota_belongs_to_a_guarantee_and_not_to_a_mechanism(accountant: Ac
     assert not accountant.spend("alice", yes)
     assert used(accountant, "alice") == [(3, 3)]
     check(accountant)
-
-
-def test_plan_refuses_a_report_outside_it(accountant: Accountant) -> None:
-    accountant.set_policy("default", [], plan=plan((ONE, 2)))
-    refused = accountant.spend("alice", coin("1e-9"))
-    assert (refused.status, refused.affordable_reports) == ("refused", 0)
-    assert "plan of policy default does not include this mechanism" in refused.explain()
-    assert not accountant.spend("alice", coin("0.999999999")), "a smaller ε is another charge"
-
-
-def test_plan_quotas_are_per_user(accountant: Accountant) -> None:
-    accountant.set_policy("default", [], plan=plan((ONE, 1)))
-    assert [bool(accountant.spend(user, ONE)) for user in ("alice", "bob", "alice")] == [True, True, False]
-    assert (used(accountant, "alice"), used(accountant, "carol")) == ([(1, 1)], [(1, 0)])
 
 
 def test_plan_quota_is_returned_by_a_void_and_not_by_an_expiry(accountant: Accountant, clock: Clock) -> None:
@@ -117,32 +94,7 @@ def test_plan_with_memoized_reports_uses_the_quota_at_their_cap(accountant: Acco
     check(accountant)
 
 
-def test_plan_under_a_relation_admits_only_guarantees_of_it(accountant: Accountant) -> None:
-    pattern = promising(Memoised((1,), 2, None, SAME_CHANGE_PATTERN))
-    accountant.set_policy("default", [], plan=plan((pattern, 2)), relation="any")
-    assert "admits only guarantees for any inputs" in accountant.spend("alice", pattern).explain()
-
-
 # -- with limits --------------------------------------------------------------------------------------------
-
-
-def test_plan_with_limits_enforces_both(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=4,1e-6", "day=1"], plan=plan((HALF, 5)))
-    assert [accountant.spend("alice", HALF).binding for _ in range(3)] == [(), (), ("day",)]
-    clock.advance(days=1)
-    assert accountant.spend("alice", HALF, reports=2).status == "spent"
-    assert used(accountant, "alice") == [(5, 4)]
-    clock.advance(days=1)
-    assert accountant.spend("alice", HALF, reports=2).binding == ("plan",)
-    check(accountant)
-
-
-def test_plan_lifetime_limit_counts_charges_of_other_policies(accountant: Accountant) -> None:
-    accountant.set_policy("other", ["lifetime=9"])
-    accountant.set_policy("default", ["lifetime=3,1e-6"], plan=plan((ONE, 2)))
-    accountant.spend("alice", coin("1.5"), policy="other")
-    assert accountant.spend("alice", ONE).status == "spent"
-    assert accountant.spend("alice", ONE).binding == ("lifetime",)
 
 
 def test_plan_price_above_the_lifetime_limit_raises(accountant: Accountant) -> None:
@@ -152,15 +104,6 @@ def test_plan_price_above_the_lifetime_limit_raises(accountant: Accountant) -> N
             accountant.set_policy("default", [limit], plan=two)
     assert accountant.policies() == []
     accountant.set_policy("default", [f"lifetime={two.epsilon},1e-6"], plan=two)
-
-
-def test_plan_without_limits_is_accepted(accountant: Accountant) -> None:
-    """It is a bound for a lifetime itself; without one, a policy says that it is unbounded."""
-    with pytest.raises(InvalidParameter):
-        accountant.set_policy("default", [])
-    accountant.set_policy("default", [], plan=plan((ONE, 1)))
-    accountant.set_policy("daily", ["day=1"], plan=plan((ONE, 1)))
-    assert "worst_epsilon_per_year" not in accountant.balance("alice", "daily").to_json()
 
 
 # -- successors ----------------------------------------------------------------------------------------------
@@ -205,15 +148,6 @@ def test_plan_prices_together_must_fit_the_lifetime_limit(accountant: Accountant
     assert accountant.set_policy("default", [f"lifetime={both},2e-6"], plan=second).version == 2
 
 
-def test_plan_without_charges_costs_nothing(accountant: Accountant) -> None:
-    first, second = plan((ONE, 2)), plan((HALF, 3))
-    accountant.set_policy("default", [], plan=first)
-    assert not accountant.spend("alice", TENTH)
-    accountant.quote("alice", ONE)
-    accountant.set_policy("default", [], plan=second)
-    assert accountant.policy().planned() == (decimal(second.epsilon), DELTA)
-
-
 def test_plan_set_again_after_another_continues_with_its_quotas(accountant: Accountant) -> None:
     first, second = plan((ONE, 2)), plan((HALF, 3))
     for chosen, mechanism in ((first, ONE), (second, HALF)):
@@ -227,18 +161,6 @@ def test_plan_set_again_after_another_continues_with_its_quotas(accountant: Acco
 
 
 # -- the same plan again -------------------------------------------------------------------------------------
-
-
-def test_plan_set_again_changes_nothing(accountant: Accountant) -> None:
-    same = plan((ONE, 2))
-    accountant.set_policy("default", [], plan=same)
-    accountant.spend("alice", ONE)
-    before = everything(accountant)
-    for again in (same, plan((ONE, 1), (ONE, 1)), Plan.from_json(same.to_json())):
-        assert accountant.set_policy("default", [], plan=again).version == 1
-    assert everything(accountant) == before, "not even an entry in the journal"
-    assert accountant.policy().planned() == (decimal(same.epsilon), DELTA)
-    assert used(accountant, "alice") == [(2, 1)]
 
 
 @pytest.mark.parametrize("change", [1e-12, 1e-3])
@@ -304,21 +226,6 @@ def test_plan_with_an_impossible_stored_price_gets_a_new_price_when_set_again(
     check(accountant)
 
 
-def test_plan_equals_its_declaration() -> None:
-    """Its charges and its δ; not what they were found to cost."""
-    one = plan((ONE, 2))
-    assert one.identity == Plan(((ONE, 1), (ONE, 1)), DELTA, price=one.epsilon + 1).identity
-    others = [plan((ONE, 3)), plan((HALF, 2)), plan((ONE, 2), (HALF, 1)), Plan(((ONE, 2),), Decimal("1e-7"))]
-    assert len({each.identity for each in (one, *others)}) == 5
-
-
-def test_plan_changed_gets_a_new_version_and_an_equal_one_does_not(accountant: Accountant) -> None:
-    """Limits set again are a version of their own, as they have always been."""
-    assert [accountant.set_policy("plain", ["lifetime=1"]).version for _ in range(2)] == [1, 2]
-    assert [accountant.set_policy("planned", [], plan=plan((ONE, 2))).version for _ in range(2)] == [1, 1]
-    assert [row["kind"] for row in accountant.journal()] == ["policy"] * 3
-
-
 # -- every plan that a user has used -------------------------------------------------------------------------
 
 
@@ -350,23 +257,6 @@ def test_plan_under_another_policy_name_adds_its_price(accountant: Accountant) -
     check(accountant)
 
 
-def test_plan_prices_of_two_used_plans_are_in_every_sum(accountant: Accountant) -> None:
-    """Also in that of the plan that came first, and of one that a policy held long ago."""
-    first, second, third = plan((ONE, 2)), plan((HALF, 3)), plan((TENTH, 9))
-    accountant.set_policy("first", [], plan=first)
-    accountant.set_policy("second", [WIDE], plan=second)
-    accountant.spend("alice", ONE, policy="first")
-    accountant.spend("alice", HALF, policy="second")
-    assert "another plan" in accountant.spend("alice", ONE, policy="first").why
-    accountant.set_policy("first", ["lifetime=9"])
-    prices = sum(decimal(each.epsilon) for each in (first, second, third))
-    accountant.set_policy("third", [f"lifetime={prices - Decimal('1e-9')},1e-3"], plan=third)
-    assert not accountant.spend("alice", TENTH, policy="third")
-    accountant.set_policy("third", [f"lifetime={prices},1e-3"], plan=third)
-    assert accountant.spend("alice", TENTH, policy="third").status == "spent"
-    check(accountant)
-
-
 def test_plan_with_all_quota_returned_no_longer_counts(accountant: Accountant) -> None:
     accountant.set_policy("first", [], plan=plan((ONE, 2)))
     accountant.set_policy("second", [], plan=plan((HALF, 3)))
@@ -375,14 +265,6 @@ def test_plan_with_all_quota_returned_no_longer_counts(accountant: Accountant) -
     accountant.void(held)
     assert accountant.spend("alice", HALF, policy="second").status == "spent"
     check(accountant)
-
-
-def test_plan_charges_a_plain_limit_the_cost_of_its_reports(accountant: Accountant) -> None:
-    """Charges under a plan are in the sums as well, so a plain lifetime limit does not add the price."""
-    accountant.set_policy("planned", [], plan=plan((HALF, 4)))
-    accountant.set_policy("plain", ["lifetime=2"])
-    accountant.spend("alice", HALF, policy="planned", reports=3)
-    assert [bool(accountant.spend("alice", HALF, policy="plain")) for _ in range(2)] == [True, False]
 
 
 @pytest.mark.slow
@@ -405,22 +287,6 @@ def test_plan_random_histories_fit_the_lifetime_limit(steps: list[tuple[int, str
             assert bool(answer) == (fits and not answer.binding)
             seen |= {chosen} if answer else set()
         check(accountant)
-
-
-def test_plan_under_two_policy_names_is_one_plan(accountant: Accountant) -> None:
-    for name in ("one", "other"):
-        accountant.set_policy(name, [], plan=plan((ONE, 2)))
-    granted = [bool(accountant.spend("alice", ONE, policy=name)) for name in ("one", "other", "one", "other")]
-    assert granted == [True, True, False, False]
-
-
-def test_plan_dropped_keeps_its_charges_counted(accountant: Accountant) -> None:
-    accountant.set_policy("default", [], plan=plan((HALF, 4)))
-    accountant.spend("alice", HALF, reports=3)
-    accountant.set_policy("default", ["lifetime=2"])
-    assert spent(accountant, "alice") == {"lifetime": Decimal("1.5")}
-    assert [bool(accountant.spend("alice", HALF)) for _ in range(2)] == [True, False]
-    check(accountant)
 
 
 def test_plan_without_a_certified_price_raises() -> None:

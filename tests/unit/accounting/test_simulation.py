@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldp_budget import Accountant, InvalidParameter, Limit, Mechanism, NotSupported, Plan, UnknownName, mechanism
-from ldp_budget.accounting.budget_projection import Binding, moments, simulate
+from ldp_budget.accounting.budget_projection import Binding, simulate
 from ldp_budget.accounting.policies import Policy
-from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised
+from ldp_budget.guarantees import Memoised
 from ledger_contract import CURVE, coin, promising
 
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)  # a Friday
 RAPPOR = mechanism("rappor")(f="0.5", p="0.5", q="0.75", bits=16, hashes=2, cohorts=4)
-PATTERN = Memoised(("1",), "2", relation=SAME_CHANGE_PATTERN)
 GAUSSIAN = mechanism("gaussian")(epsilon="0.5", delta="1e-7", lower=0, upper=1)
 
 
@@ -147,56 +146,7 @@ def test_simulate_without_refusal_in_a_hundred_years_reports_never() -> None:
     assert (lifetime.at, lifetime.report) == (NEW_YEAR + timedelta(weeks=5217), 5218)
 
 
-@pytest.mark.slow
-def test_simulate_of_a_memoized_value_stops_at_its_cap() -> None:
-    (lifetime,) = simulate(policy("lifetime=7"), RAPPOR, every="month", start=NEW_YEAR)
-    assert (lifetime.never, lifetime.charged) == ("within 100 years", 1200)
-
-
-def test_simulate_ended_by_the_lifetime_limit_reports_no_later_limit() -> None:
-    lifetime, month = simulate(policy("lifetime=2", "month=9"), coin(1), every="month", start=NEW_YEAR)
-    assert (lifetime.at, lifetime.report) == (datetime(2027, 3, 1, tzinfo=UTC), 3)
-    assert (month.at, month.never) == (None, "as the lifetime limit (basic) ends it on 2027-03-01")
-
-
-def test_simulate_of_too_many_reports_at_once_is_refused_at_the_start() -> None:
-    lifetime, day = simulate(policy("lifetime=9", "day=1"), coin(1), every="week", reports=2, start=NEW_YEAR)
-    assert (day.at, day.report, day.charged) == (NEW_YEAR, 1, 0)
-    assert lifetime.never == "as the day limit (basic) refuses 2 at a time from the first on"
-
-
-def test_simulate_of_an_inadmissible_mechanism_says_so() -> None:
-    with pytest.raises(NotSupported, match="admits only guarantees for any inputs"):
-        simulate(policy("lifetime=9", relation="any"), promising(PATTERN), every="day", start=NEW_YEAR)
-
-
 # -- when it is asked -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("every", ["day", "week", "month"])
-@pytest.mark.parametrize(
-    "start",
-    [NEW_YEAR, datetime(2028, 2, 29, 8, tzinfo=UTC), datetime(2027, 1, 31, 23, 59, 59, 999999, tzinfo=UTC)],
-)
-def test_simulate_series_has_the_expected_moments(every: str, start: datetime) -> None:
-    found = list(moments(start, every))
-    assert found == [moment for _, moment in zip(found, dates(start, every), strict=False)]
-    assert start.replace(year=start.year + 100, day=min(start.day, 28)) - found[-1] <= timedelta(days=31)
-    assert {"day": 36524, "week": 5218, "month": 1200}[every] == pytest.approx(len(found), abs=1)
-
-
-def test_simulate_start_in_another_time_zone_is_converted() -> None:
-    from datetime import timezone
-
-    east = datetime(2027, 3, 1, 5, tzinfo=timezone(timedelta(hours=10)))
-    (month,) = simulate(policy("month=1"), coin(1), every="day", start=east)
-    assert month.at == datetime(2027, 2, 28, 19, tzinfo=UTC) + timedelta(days=2)
-
-
-def test_simulate_stops_at_the_end_of_the_calendar() -> None:
-    (lifetime,) = simulate(policy("lifetime=90"), coin(1), every="month", start=datetime(9997, 6, 1, tzinfo=UTC))
-    assert lifetime.charged == 7
 
 
 def test_simulate_with_invalid_arguments_raises() -> None:

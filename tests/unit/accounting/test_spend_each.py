@@ -95,13 +95,6 @@ def test_spend_each_gives_each_the_result_of_a_spend(accountant: Accountant) -> 
 
 
 @pytest.mark.slow
-def test_spend_each_of_many_users_shares_a_transaction(accountant: Accountant, transactions: list[set[int]]) -> None:
-    assert all(accountant.spend_each([Spend(f"user-{n}", coin(1), key="k") for n in range(100)]))
-    assert sum(map(len, transactions)) == 100
-    assert len(transactions) == 1
-
-
-@pytest.mark.slow
 def test_spend_each_of_very_many_users_is_split_into_parts(
     accountant: Accountant, transactions: list[set[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,21 +221,6 @@ def test_spend_async_of_several_callers_shares_a_transaction_and_keeps_their_nam
     assert [row["by"] for row in accountant.history("alice")] == ["app", "phone"] * 3
 
 
-def test_spend_async_of_many_tasks_gives_each_its_own_result(accountant: Accountant) -> None:
-    asked = [(f"user-{n % 3}", "none" if n == 7 else "default", str(n)) for n in range(20)]
-
-    async def spend_all() -> list[Any]:
-        return await asyncio.gather(
-            *(accountant.spend_async(user, coin("0.5"), key=key, policy=policy) for user, policy, key in asked),
-            return_exceptions=True,
-        )
-
-    told = asyncio.run(spend_all())
-    assert isinstance(told.pop(7), UnknownName)
-    assert Counter(receipt.status for receipt in told) == {"spent": 12, "refused": 7}
-    check(accountant)
-
-
 def test_reserve_async_and_balance_async_do_the_same_as_reserve_and_balance(accountant: Accountant) -> None:
     async def reserve() -> tuple[Receipt, Receipt, object]:
         first = await accountant.reserve_async("alice", coin("1.5"), key="k", expires=60)
@@ -255,13 +233,6 @@ def test_reserve_async_and_balance_async_do_the_same_as_reserve_and_balance(acco
     assert accountant.void(first.receipt or "").status == "voided"
     with pytest.raises(BudgetExceeded):
         asyncio.run(accountant.spend_async("alice", coin(3), strict=True))
-
-
-def test_receipt_position_includes_its_entry(accountant: Accountant) -> None:
-    receipt = accountant.spend("alice", coin(1))
-    assert receipt.position == accountant.position("alice")
-    assert accountant.spend("alice", coin(9)).position == accountant.position("alice")
-    assert accountant.quote("alice", coin(1)).position == ""
 
 
 def test_positions_of_users_equal_the_position_of_each(accountant: Accountant) -> None:

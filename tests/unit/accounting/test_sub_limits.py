@@ -27,42 +27,6 @@ def told(accountant: Accountant, user: str = "alice") -> dict[str, float | None]
     return {limit["period"]: limit["spent"]["epsilon"] for limit in accountant.balance(user).to_json()["limits"]}
 
 
-def test_spend_with_a_share_must_fit_the_share_and_the_limit(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
-    a, b = team(accountant, "team-a"), team(accountant, "team-b")
-    assert a.spend("alice", coin("0.75"))
-    refused = a.spend("alice", coin("0.5"))
-    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("lifetime (team-a)",), 0)
-    state = refused.to_json()["limits"][1]
-    assert (state["period"], state["share"], state["remaining"]) == (
-        "lifetime (team-a)",
-        "team-a",
-        {"epsilon": 0.25, "delta": 0.0},
-    )
-    assert "The lifetime (team-a) limit (basic) of ε = 1 has ε = 0.75 spent and ε = 0.25 left" in refused.explain()
-    assert a.quote("alice", coin("0.1")).affordable_reports == 2
-    assert b.spend("alice", coin(3))
-    assert accountant.spend("alice", coin("0.25")), "a caller without a share must fit the limit alone"
-    both = a.spend("alice", coin("0.5"))
-    assert both.binding == ("lifetime", "lifetime (team-a)")
-    assert a.spend("alice", coin("0.25")).binding == ("lifetime",), "a share is no promise of budget"
-    assert told(accountant) == {"lifetime": 4, "lifetime (team-a)": 0.75, "lifetime (team-b)": 3}
-    assert told(a) == {"lifetime": 4, "lifetime (team-a)": 0.75}
-    check(accountant)
-
-
-def test_share_is_counted_by_user_and_by_window(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=9", "day=3"], shares={"team-a": ["day=1", "lifetime=2"]})
-    a = team(accountant, "team-a")
-    assert [a.spend("alice", coin("0.6")).status for _ in range(2)] == ["spent", "refused"]
-    assert a.spend("bob", coin("0.6"))
-    clock.advance(days=1)
-    assert a.spend("alice", coin("0.6"))
-    clock.advance(days=1)
-    assert a.spend("alice", coin("0.9")).binding == ("lifetime (team-a)",)
-    check(accountant)
-
-
 def test_spend_with_a_share_unknown_to_the_policy_is_refused(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
     accountant.set_policy("other", ["lifetime=4"])
@@ -71,17 +35,6 @@ def test_spend_with_a_share_unknown_to_the_policy_is_refused(accountant: Account
         assert (answer.status, answer.affordable_reports) == ("refused", 0)
         assert "has no share team-" in answer.why
     assert a.spend_many(["alice"], coin(1), policy="other").refused == 1
-    check(accountant)
-
-
-def test_share_is_the_same_in_every_policy(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
-    accountant.set_policy("other", ["lifetime=9"], shares={"team-b": ["lifetime=2"], "new": ["lifetime=1"]})
-    numbers = [{share.name: share.number for share in policy.shares} for policy in accountant.policies()]
-    assert numbers == [{"team-a": 1, "team-b": 2}, {"team-b": 2, "new": 3}]
-    b = team(accountant, "team-b")
-    assert b.spend("alice", coin("1.5"))
-    assert b.spend("alice", coin(1), policy="other").binding == ("lifetime (team-b)",)
     check(accountant)
 
 
@@ -136,25 +89,6 @@ def test_sub_limit_counts_lines_of_batches_and_keyed_spends(accountant: Accounta
     for user in users:
         assert told(a, user) == {"lifetime": 0.8, "lifetime (team-a)": 0.8}
     check(accountant)
-
-
-def test_share_is_unchanged_by_charges_and_voids_of_others(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
-    assert team(accountant, "team-a").spend("alice", coin("0.5"))
-    for other in (accountant, team(accountant, "team-b")):
-        assert other.spend_many(["alice", "bob"], coin("0.25")).spent == 2
-        other.void(other.reserve("alice", coin(2)).receipt or "")
-        assert told(accountant)["lifetime (team-a)"] == 0.5
-    assert told(accountant, "bob") == {"lifetime": 0.5, "lifetime (team-a)": 0, "lifetime (team-b)": 0.25}
-    check(accountant)
-
-
-def test_spend_with_used_key_and_share_returns_the_first_receipt(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4"], shares=SHARES)
-    a = team(accountant, "team-a")
-    for epsilon, key in (("0.5", "granted"), ("0.75", "refused")):
-        first = a.spend("alice", coin(epsilon), key=key)
-        assert a.spend("alice", coin(epsilon), key=key).to_json() == {**first.to_json(), "repeated": True}
 
 
 def test_share_with_a_new_period_backfills_from_the_journal(accountant: Accountant, clock: Clock) -> None:

@@ -15,7 +15,6 @@ from ldp_budget.accounting.limits import as_limits
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.policy_versions import change
 from ldp_budget.accounting.usage_stats import Overview, level
-from ldp_budget.guarantees.fixed_point import Costs
 from ldp_budget_service.api_keys import ApiKeys
 from ledger_places import InMemory, InToys
 from postgres_places import new_ledger
@@ -136,19 +135,6 @@ def test_overview_agrees_with_journal_balances_and_receipts(ledger: Accountant, 
 # -- each figure by hand -------------------------------------------------------------------------------------------
 
 
-def test_activity_counts_a_user_once_a_day(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=9"])
-    for user in ("alice", "alice", "bob"):
-        accountant.spend(user, RR(epsilon=1))
-    clock.advance(days=2)
-    accountant.spend("alice", RR(epsilon=1), reports=3)
-    assert accountant.ledger.overview().days() == [
-        {"day": "2026-11-21", "users": 2, "charges": 3, "reports": 3, "voided": 0, "refused": 0},
-        {"day": "2026-11-22", "users": 0, "charges": 0, "reports": 0, "voided": 0, "refused": 0},
-        {"day": "2026-11-23", "users": 1, "charges": 1, "reports": 3, "voided": 0, "refused": 0},
-    ]
-
-
 def test_refusals_with_a_key_are_counted_once_and_without_one_never(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=2", "day=1"])
     for key in ("a", "a", "b", None):
@@ -183,16 +169,6 @@ def test_refusals_of_a_batch_are_counted_in_total_only(accountant: Accountant) -
     }
 
 
-def test_limits_in_a_new_window_are_full(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=4", "day=1"])
-    accountant.spend("alice", RR(epsilon=1))
-    overview = accountant.ledger.overview()
-    assert [row["used"][25] + row["used"][100] for row in overview.limits()] == [1, 1]
-    clock.advance(days=1)
-    assert [row["used"][25] + row["used"][100] for row in overview.limits()] == [1, 0]
-    assert [row["users"] for row in overview.limits()] == [1, 1]
-
-
 def test_limits_after_a_clock_repair_count_in_the_open_windows(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=4", "day=1"])
     clock.advance(days=3)
@@ -213,33 +189,6 @@ def test_limits_of_an_unbounded_sum_are_used_up(ledger: Accountant) -> None:
     zcdp, pure = ledger.ledger.overview().limits()
     assert (zcdp["users"], zcdp["used"][100]) == (3, 0)
     assert (pure["users"], pure["used"][0], pure["used"][100]) == (3, 1, 2)
-
-
-def test_limits_count_users_of_equal_sums_in_each_window(ledger: Accountant, clock: Clock) -> None:
-    ledger.set_policy("default", ["lifetime=4", "day=1"])
-    ledger.spend_many([f"user {number}" for number in range(35)], RR(epsilon=1))
-    clock.advance(days=1)
-    ledger.spend("user 3", RR(epsilon="0.5"))
-    lifetime, day = ledger.ledger.overview().limits()
-    assert {used: users for used, users in enumerate(lifetime["used"]) if users} == {25: 34, 37: 1}
-    assert {used: users for used, users in enumerate(day["used"]) if users} == {0: 34, 50: 1}
-
-
-def test_activity_omits_days_before_the_first_entry(accountant: Accountant, clock: Clock) -> None:
-    overview = accountant.ledger.overview()
-    assert [row["day"] for row in overview.days(9)] == ["2026-11-21"]
-    accountant.set_policy("default", ["lifetime=4"])
-    clock.advance(days=2)
-    assert [row["day"] for row in overview.days(9)] == ["2026-11-21", "2026-11-22", "2026-11-23"]
-    assert [row["day"] for row in overview.days(2)] == ["2026-11-22", "2026-11-23"]
-
-
-def test_limits_list_a_new_limit_without_charges(accountant: Accountant) -> None:
-    overview = accountant.ledger.overview()
-    for limits in (["lifetime=4"], ["lifetime=4", "day=1"], ["lifetime=2"]):
-        accountant.set_policy("default", limits)
-        found = [(row["period"], row["epsilon"], row["users"]) for row in overview.limits()]
-        assert found == [(limit.period, float(limit.epsilon), 0) for limit in as_limits(limits)]
 
 
 def test_limits_omit_erased_users(accountant: Accountant) -> None:
@@ -287,21 +236,6 @@ def test_overview_writes_nothing(ledger: Accountant) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("limit", "spent", "expected"),
-    [
-        ("lifetime=1", Costs(0, 0, 0, 0), 0),
-        ("lifetime=1", Costs(999_999_999, 0, 0, 0), 99),
-        ("lifetime=1", Costs(10**9, 0, 0, 0), 100),
-        ("lifetime=1", Costs(None, 0, 0, 0), 100),
-        ("lifetime=1", Costs(10**8, 5, 0, 0), 100),  # a δ where none is admitted
-        ("lifetime=1,1e-6", Costs(10**8, 5 * 10**11, 0, 0), 50),
-    ],
-)
-def test_limits_level_is_of_the_amount_with_the_least_left(limit: str, spent: Costs, expected: int) -> None:
-    assert level(Limit.parse(limit), spent) == expected
-
-
 # -- the versions of policies ---------------------------------------------------------------------------------------
 
 
@@ -334,8 +268,3 @@ def test_policy_change_that_admits_more_is_called_raised(
     before: list[Limit | str], after: list[Limit | str], expected: str
 ) -> None:
     assert change(Policy("p", as_limits(before)), Policy("p", as_limits(after))) == expected
-
-
-def test_versions_with_weaker_mechanism_terms_are_raised() -> None:
-    strict, lax = Policy("p", as_limits(["lifetime=1"]), checked=True), Policy("p", as_limits(["lifetime=1"]))
-    assert (change(strict, lax), change(lax, strict)) == ("raised", "lowered")

@@ -71,26 +71,6 @@ def test_spend_by_other_spellings_charges_one_account(ledger: Accountant) -> Non
     assert all(ledger.is_erased(spelling) for spelling in SPELLINGS)
 
 
-def test_bulk_charges_by_other_spellings_charge_one_account(ledger: Accountant) -> None:
-    """`spend_many` took each spelling of a name for a user of its own."""
-    result = ledger.spend_many(SPELLINGS, COIN, key="run")
-    assert (result.spent, result.refused) == (2, 3)
-    assert result.refused_users == list(SPELLINGS[2:]), "by the names that were given"
-    again = ledger.spend_many([NAME] * 5, COIN, key="run")
-    assert (again.spent, again.repeated) == (0, 2)
-    assert one_account(ledger)
-
-
-def test_lines_by_other_spellings_charge_one_account(ledger: Accountant) -> None:
-    """Batches and `spend_each` took each spelling of a name for a user of its own."""
-    spends = [Spend(spelling, COIN) for spelling in SPELLINGS]
-    answers = ledger.spend_batch(spends, key="batch")
-    assert [answer.status for answer in answers] == ["spent"] * 2 + ["refused"] * 3
-    assert all(answer.repeated for answer in ledger.spend_batch([Spend(NAME, COIN)] * 5, key="batch"))
-    assert not any(ledger.spend_each([spend._replace(key="k") for spend in spends]))
-    assert one_account(ledger)
-
-
 @pytest.mark.parametrize("singly", [False, True])
 def test_release_by_other_spellings_charges_one_account(ledger: Accountant, tmp_path: Path, singly: bool) -> None:
     """`randomize --spend` released a report for each spelling of a name."""
@@ -127,15 +107,6 @@ def test_invitations_and_inbox_know_a_user_by_each_spelling(ledger: Accountant, 
     assert [bool(inbox.take(spelling, "k", report)) for spelling in SPELLINGS] == [True] * 5
     assert len(inbox) == 1, "one key, one report"
     assert one_account(ledger, 1)
-
-
-def test_spend_by_a_name_with_invisible_characters_charges_one_account(ledger: Accountant) -> None:
-    """A zero-width space after a name made another user: 4.0 charged under lifetime=2."""
-    assert ledger.spend(NAME, COIN, reports=2)
-    for mark in INVISIBLE:
-        assert not ledger.spend(f"{NAME}{mark}", COIN)
-    assert ledger.spend_many([f"{mark}{NAME}" for mark in INVISIBLE], COIN).refused == 4
-    assert ledger.stats()["users"] == 1
 
 
 @pytest.mark.parametrize("empty", ["", " ", "\t\n", "\N{NO-BREAK SPACE}", "\N{ZERO WIDTH SPACE} "])

@@ -26,34 +26,6 @@ def test_api_key_create_prints_only_the_secret_on_stdout(command: CommandLine) -
     assert "API key team-a: spend, read. Its secret is shown once" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("option", "kind", "known"),
-    [("--policy", "policy", "default"), ("--collection", "collection", "party"), ("--share", "share", "team-a")],
-)
-def test_api_key_create_with_an_unknown_name_lists_the_known_names(
-    command: CommandLine, option: str, kind: str, known: str
-) -> None:
-    """`api-key create app --policy nosuch` made a key that could charge no user."""
-    told = command.error("api-key", "create", "app", "--scope", "spend", option, known, option, "nosuch")
-    assert f"no {kind} is named 'nosuch'." in told
-    assert known in told.partition("named")[2]
-    assert command.json("api-key", "list") == []
-    assert command("api-key", "create", "app", "--scope", "spend", option, known).stdout
-
-
-def test_api_key_list_shows_states_without_secrets(command: CommandLine) -> None:
-    made = command.json("api-key", "create", "team-a", "--scope", "admin", "--expires", "90")
-    command("api-key", "create", "other", "--scope", "collect", "--collection", "party")
-    assert "revoked: other" in command("api-key", "revoke", "other").stderr
-    rows = command.json("api-key", "list")
-    assert [(row["name"], row["state"]) for row in rows] == [("team-a", "active"), ("other", "revoked")]
-    assert made.pop("secret") not in str(rows)
-    assert made == rows[0]
-    header, *lines = command("api-key", "list").stdout.splitlines()
-    assert header.split()[:4] == ["name", "state", "scopes", "collections"]
-    assert [line.split()[0] for line in lines] == ["team-a", "other"]
-
-
 @pytest.mark.parametrize("action", [("create", "team-a", "--scope", "spend"), ("rotate", "first")])
 def test_api_key_out_writes_a_private_file_once(
     command: CommandLine, tmp_path: Path, action: tuple[str, ...]
@@ -83,19 +55,3 @@ def test_api_key_out_of_a_key_that_is_not_made_leaves_no_file(command: CommandLi
     made = command.json("api-key", "create", "second", "--scope", "spend", "--out", tmp_path / "app.key")
     assert made["secret_file"] == str(tmp_path / "app.key")
     assert "secret" not in made
-
-
-def test_api_key_rotate_prints_the_new_secret(command: CommandLine) -> None:
-    old = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
-    new = command("api-key", "rotate", "team-a", "--overlap", "0").stdout.strip()
-    with Accountant(command.ledger) as accountant:
-        assert [ApiKeys(accountant).find(secret) is not None for secret in (old, new)] == [False, True]
-
-
-def test_api_key_with_wrong_arguments_names_the_mistake(command: CommandLine) -> None:
-    command.error("api-key", "create", "team-a", code=2)
-    assert "NAME must be 1 to 64" in command.error("api-key", "create", "team a", "--scope", "spend", code=2)
-    command("api-key", "create", "team-a", "--scope", "spend")
-    assert "'team-a'" in command.error("api-key", "create", "team-a", "--scope", "spend")
-    assert "Did you mean 'team-a'?" in command.error("api-key", "revoke", "team-b")
-    assert "does not exist" in command.error("--ledger", f"{command.ledger}.none", "api-key", "list")

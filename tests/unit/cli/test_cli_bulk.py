@@ -55,35 +55,6 @@ def test_first_line_that_may_be_a_user_is_an_error(budget: CommandLine, tmp_path
     assert spent(budget, "ann", "bob", "Ulm") == [0, 0, 0]
 
 
-def test_no_header_charges_the_first_user(budget: CommandLine, tmp_path: Path) -> None:
-    done = budget("spend-many", file_of(tmp_path / "list.csv", "ann\nbob\n"), *OUE, "--no-header")
-    assert done.stdout == "spent: 2, refused: 0, repeated: 0\n"
-    assert f"users from column 1 of {tmp_path / 'list.csv'}\n" in done.stderr
-    pairs = file_of(tmp_path / "pairs.csv", "Ulm,ann\nBonn,bob\n")
-    budget("spend-many", pairs, *OUE, "--no-header", "--user-column", "2")
-    assert spent(budget, "ann", "bob", "Ulm") == [1, 1, 0]
-
-
-@pytest.mark.parametrize("name", ["user", "User ID", "id", "user_id", "E-Mail", "respondent", "NAME", "employee id"])
-def test_user_column_with_a_known_name_is_used(budget: CommandLine, tmp_path: Path, name: str) -> None:
-    done = budget("spend-many", file_of(tmp_path / "list.csv", f"{name},town\nann,Ulm\n"), *OUE)
-    assert f"users from column {name} of {tmp_path / 'list.csv'}\n" in done.stderr
-    assert spent(budget, "ann") == [0.5]
-
-
-def test_user_column_option_is_used(budget: CommandLine, tmp_path: Path) -> None:
-    done = budget("spend-many", file_of(tmp_path / "list.csv", "who\nann\n"), *OUE, "--user-column", "who")
-    assert "users from column who of" in done.stderr
-    assert spent(budget, "ann", "who") == [0.5, 0]
-
-
-def test_list_with_only_a_header_charges_no_user(budget: CommandLine, tmp_path: Path) -> None:
-    done = budget("spend-many", file_of(tmp_path / "list.csv", "user\n"), *OUE)
-    assert done.stdout == "spent: 0, refused: 0, repeated: 0\n"
-    assert done.stderr == f"no user is in column user of {tmp_path / 'list.csv'}, so no user was charged\n"
-    assert spent(budget, "user") == [0]
-
-
 # -- users who are listed twice ---------------------------------------------------------------------------------
 
 TWICE = "user,answer\nann,yes\nbob,no\nann,no\nann,perhaps\ncy,no\ncy,no\n"
@@ -152,23 +123,7 @@ def test_randomize_with_once_charges_each_user_once(
     assert "--once needs --spend" in randomize(TWICE, "--once", code=2).stderr
 
 
-def test_repeated_user_of_a_stream_is_warned_about_at_the_end(budget: CommandLine) -> None:
-    assert WARNING in budget("spend-many", "-", *OUE, input=TWICE).stderr
-
-
 # -- who was charged --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_randomize_without_spend_says_that_no_user_was_charged(
-    budget: CommandLine, randomize: Callable[..., Any]
-) -> None:
-    free = "; no user was charged (add --spend to charge); "
-    assert free in randomize("user,answer\nann,yes\n").stderr
-    assert free in randomize("user,answer\nann,yes\n", "--json").stderr
-    (Path(budget.ledger).parent / "r").unlink()
-    assert "no user was charged" not in randomize("user,answer\nann,yes\n", "--spend", "--user-column", "user").stderr
-    assert spent(budget, "ann") == [0.5]
 
 
 def test_randomize_with_refused_to_writes_the_refused_users(
@@ -291,121 +246,3 @@ def test_stopped_command_ends_with_a_sentence(
 
 
 # -- sketches are estimated from the command line -----------------------------------------------------------------
-
-
-@pytest.fixture
-def towns(budget: CommandLine, tmp_path: Path) -> Path:
-    rows = [f"u{number},{['zürich', 'ulm', 'ulm', '12', '012'][number % 5]}" for number in range(1000)]
-    return file_of(tmp_path / "towns.csv", "\n".join(["user,town", *rows]))
-
-
-SKETCHES = {
-    "cms": ["cms", "--epsilon", "6", "--hashes", "16", "--width", "64"],
-    "hcms": ["hcms", "--epsilon", "6", "--hashes", "16", "--width", "64"],
-    "rappor": [
-        "rappor",
-        "--bits",
-        "64",
-        "--hashes",
-        "2",
-        "--cohorts",
-        "4",
-        "--f",
-        "0.02",
-        "--p",
-        "0.02",
-        "--q",
-        "0.98",
-    ],
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["cms", "hcms"])
-def test_estimate_of_a_sketch_counts_the_candidates(
-    budget: CommandLine, tmp_path: Path, towns: Path, kind: str
-) -> None:
-    budget("collection", "add", "towns", *SKETCHES[kind])
-    budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
-    named = file_of(tmp_path / "named.txt", "zürich\nulm\n012\n12\nbonn\n")
-    truth = {"zürich": 200, "ulm": 400, "012": 200, "12": 200, "bonn": 0}
-    for candidates in (named, ",".join(truth)):
-        rows = budget.json("estimate", "towns", tmp_path / "t", "--candidates", candidates)["answers"]
-        assert [row["answer"] for row in rows] == list(truth)
-        for row in rows:
-            assert abs(row["count"] - truth[row["answer"]]) < 5 * row["std_error"]
-            assert row["std_error"] < 40
-    top = budget("estimate", "towns", tmp_path / "t", "--candidates", named, "--top", "1").stdout
-    assert "The 1 largest of 5 answers" in top
-    assert ("ulm" in top, "bonn" in top) == (True, False)
-    message = budget.error("estimate", "towns", tmp_path / "t", code=2)
-    assert "--candidates is missing: it must be the answers to count" in message
-
-
-@pytest.mark.slow
-def test_estimate_of_rappor_counts_the_candidates(budget: CommandLine, tmp_path: Path, towns: Path) -> None:
-    budget("collection", "add", "towns", *SKETCHES["rappor"], "--any-inputs")
-    budget("randomize", "towns", towns, "--column", "town", "--out", tmp_path / "t")
-    rows = budget.json("estimate", "towns", tmp_path / "t", "--candidates", "ulm,bonn,zürich,12,012")["answers"]
-    assert abs(rows[0]["count"] - 400) < 5 * rows[0]["std_error"]
-
-
-@pytest.mark.slow
-def test_candidates_and_top_select_listed_answers(
-    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
-) -> None:
-    randomize("answer\n" + "no\n" * 3000 + "yes\n" * 100)  # nine standard errors apart
-    everything = {row["answer"]: row for row in budget.json("estimate", "poll", tmp_path / "r")["answers"]}
-    some = budget.json("estimate", "poll", tmp_path / "r", "--candidates", "perhaps,no")["answers"]
-    assert some == [everything["perhaps"], everything["no"]]
-    assert budget.json("estimate", "poll", tmp_path / "r", "--top", "1")["answers"] == [everything["no"]]
-    assert len(budget.json("estimate", "poll", tmp_path / "r", "--top", "9")["answers"]) == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ["--candidates", "no,other"],
-            "--candidates must be answers of poll (one of yes, no, perhaps): got 'other'",
-        ),
-        (["--candidates", "no,no"], "--candidates must be distinct answers: got 'no' 2 times"),
-        (["--candidates", ""], "--candidates must be answers of poll"),
-        (["--top", "0"], "--top must be a whole number >= 1: got 0"),
-        (["--top", "two"], "--top must be a whole number >= 1: got two"),
-        (["--confidence", "95"], "--confidence must be a number > 0 and < 1: got 95"),
-        (["--confidence", "high"], "--confidence must be a finite number: got high"),
-    ],
-)
-def test_estimate_with_a_wrong_choice_names_the_option(
-    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any], options: list[str], said: str
-) -> None:
-    randomize("answer\nno\n")
-    assert said in budget.error("estimate", "poll", tmp_path / "r", *options, code=2)
-
-
-def test_estimate_intervals_have_the_given_confidence(
-    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
-) -> None:
-    randomize("answer\n" + "no\nyes\n" * 500)
-    widths = []
-    for level in ("0.5", "0.95", "0.999"):
-        row = budget.json("estimate", "poll", tmp_path / "r", "--confidence", level)["answers"][0]
-        assert 0 <= row["low"] <= row["count"] <= row["high"] <= 1000
-        widths.append(row["high"] - row["low"])
-    # Those of half a chance are no longer than 0.6745 standard deviations to each side.
-    assert widths[0] == pytest.approx(2 * 0.6744898 * row["std_error"], rel=0.05)
-    assert widths[0] < widths[1] < widths[2]
-    told = budget("estimate", "poll", tmp_path / "r", "--confidence", "0.999").stdout
-    assert "1000 reports; 99.9 % confidence intervals\n" in told
-    assert "; 95 % confidence intervals\n" in budget("estimate", "poll", tmp_path / "r").stdout
-
-
-def test_estimate_of_a_mean_refuses_candidates_and_top(budget: CommandLine, tmp_path: Path) -> None:
-    budget("collection", "add", "age", "laplace", "--epsilon", "1", "--lower", "18", "--upper", "70")
-    source = file_of(tmp_path / "ages.csv", "age\n20\n")
-    budget("randomize", "age", source, "--column", "age", "--out", tmp_path / "a")
-    for options in (["--top", "1"], ["--candidates", "20"]):
-        message = budget.error("estimate", "age", tmp_path / "a", *options, code=2)
-        assert f"{options[0]} must be left out, because the answers of collection age are numbers" in message
-    assert budget.json("estimate", "age", tmp_path / "a", "--confidence", "0.5")["reports"] == 1

@@ -64,41 +64,6 @@ def toy(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
 # -- help ----------------------------------------------------------------------------------------------------
 
 
-def test_help_lists_the_commands(command: CommandLine) -> None:
-    from ldp_budget_cli.app import COMMANDS
-
-    printed = command("--help").stdout
-    for name, (_, line) in COMMANDS.items():
-        assert name in printed
-        assert line.split(";")[0].split(",")[0] in printed
-
-
-@pytest.mark.slow
-def test_help_of_every_command_is_shown(command: CommandLine) -> None:
-    from ldp_budget_cli.app import COMMANDS
-
-    for name in COMMANDS:
-        assert "Usage:" in command(name, "--help").stdout
-
-
-def test_help_of_a_mechanism_lists_its_fields(command: CommandLine) -> None:
-    printed = command("calibrate", "gaussian", "--help").stdout
-    fields = ldp_budget.mechanism("gaussian").fields
-    for name, field in fields.items():
-        offered = f"--{name} " in printed
-        assert offered != field.derived, "a parameter that replaces a target is no target"
-    assert "tail|exact" in printed
-    assert "[default: tail]" in printed
-    assert "--sigma" in command("spend", "alice", "gaussian", "--help").stdout
-
-
-def test_unknown_command_or_mechanism_is_wrong_usage(command: CommandLine) -> None:
-    assert "No such command 'calibrat'" in command.error("calibrat", code=2)
-    assert "No mechanism or collection is named 'que'. Did you mean 'sue' or 'oue'?" in command.error(
-        "calibrate", "que", code=2
-    )
-
-
 # -- calibrate -----------------------------------------------------------------------------------------------
 
 
@@ -110,30 +75,6 @@ def test_calibrate_json_equals_the_python_result(command: CommandLine) -> None:
     assert printed["parameters"] == {"p": 0.5, "q": pytest.approx(1 / (math.e + 1))}
     assert (printed["guarantee"]["epsilon"], printed["guarantee"]["delta"]) == (1, 0)
     assert printed["utility"]["std_error"] > 0
-
-
-def test_calibrate_two_fair_coins_gives_ln_3(command: CommandLine) -> None:
-    printed = command.json("calibrate", "randomized-response", "--truth", "0.5", "--yes", "0.5")
-    assert printed["parameters"] == {"p": 0.75, "q": 0.25}
-    assert math.log(3) <= printed["guarantee"]["epsilon"] <= math.log(3) + 1e-15
-
-
-def test_calibrate_by_alias_gives_the_same_mechanism(command: CommandLine) -> None:
-    options = ["--epsilon", "1", "--domain-size", "7"]
-    assert command.json("calibrate", "optimized-unary-encoding", *options) == command.json(
-        "calibrate", "oue", *options
-    )
-
-
-def test_calibrate_text_has_the_values_of_the_json(command: CommandLine) -> None:
-    printed = command("calibrate", "gaussian", "--epsilon", "1", "--delta", "1e-5").stdout
-    assert "4.37" in printed
-    assert "Note: The printed δ" in printed
-
-
-def test_calibrate_creates_no_ledger(command: CommandLine) -> None:
-    command("calibrate", "oue", "--epsilon", "1", "--domain-size", "7")
-    assert not list(command.ledger.parent.iterdir())
 
 
 OUE = ["oue", "--epsilon", "1", "--domain-size", "7"]
@@ -169,10 +110,6 @@ def test_calibrate_with_a_bad_target_names_option_range_and_value(
     assert option in message
     assert expected in message
     assert found in message
-
-
-def test_calibrate_offers_no_derived_parameters(command: CommandLine) -> None:
-    assert "No such option '--sigma'" in command.error("calibrate", "gaussian", "--sigma", "3", code=2)
 
 
 # -- a third party's mechanism -------------------------------------------------------------------------------

@@ -26,24 +26,6 @@ def test_compose_certificate_is_proved_by_check(command: CommandLine, tmp_path: 
     assert "Proved: ε is at most 13.84709 at δ = 0.000001" in command("check", path).stdout
 
 
-def test_compose_rule_shows_one_rule(command: CommandLine) -> None:
-    assert list(command.json(*COMPOSE, "--rule", "zcdp")["rules"]) == ["zcdp"]
-    wrong = command(*COMPOSE, "--rule", "exakt", code=2)
-    assert "--rule must be one of basic, zcdp, gdp, renyi, exact" in wrong.stderr
-
-
-def test_compose_certificate_of_another_rule_is_a_usage_error(command: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "total.json"
-    wrong = command(*COMPOSE, "--rule", "zcdp", "--certificate", path, code=2)
-    assert "Write --rule exact" in wrong.stderr
-    assert not path.exists()
-
-
-def test_compose_certificate_in_a_missing_folder_is_an_error(command: CommandLine, tmp_path: Path) -> None:
-    wrong = command(*COMPOSE, "--certificate", tmp_path / "none" / "total.json", code=1)
-    assert "Cannot write" in wrong.stderr
-
-
 @pytest.mark.slow
 def test_policy_set_certificate_certifies_the_plan(command: CommandLine, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
@@ -78,13 +60,6 @@ def test_check_false_claim_is_refused(command: CommandLine, tmp_path: Path) -> N
     claim = json.loads(path.read_text())
     path.write_text(json.dumps({**claim, "epsilon": "13.8"}, sort_keys=True, separators=(",", ":")) + "\n")
     assert "REFUSED" in command("check", path, code=1).stderr
-
-
-def test_check_other_files_are_errors_with_what_to_do(command: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "other.json"
-    path.write_text("[]")
-    assert "neither a certificate nor a public definition" in command("check", path, code=1).stderr
-    assert "Cannot read" in command("check", tmp_path / "none.json", code=1).stderr
 
 
 def test_check_program_beyond_the_checker_is_named(command: CommandLine, tmp_path: Path) -> None:

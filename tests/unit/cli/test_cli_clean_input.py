@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ldp_budget import Collection, InvalidParameter, mechanism
-from ldp_budget.reports.answer_texts import AnswerTexts
-
 if TYPE_CHECKING:
     from command_line import CommandLine
 
@@ -81,14 +78,6 @@ def test_randomize_says_the_skipped_rows_by_reason(randomize: Callable[..., Any]
         assert [row["row"] for row in csv.DictReader(file)] == ["4", "5", "6", "7", "8"]
 
 
-def test_randomize_json_has_the_skipped_rows_by_reason(survey_line: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(MESSY, encoding="utf-8")
-    words = ["--column", "answer", "--user-column", "user", "--skip-invalid", "--out", tmp_path / "r"]
-    found = survey_line.json("randomize", "poll", tmp_path / "a.csv", *words)
-    assert found["reports"] == 3
-    assert sum(found["skipped_reasons"].values()) == found["skipped"] == 5
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_randomize_ignore_case_joins_answers(randomize: Callable[..., Any], kind: str) -> None:
@@ -97,18 +86,6 @@ def test_randomize_ignore_case_joins_answers(randomize: Callable[..., Any], kind
     assert "'YES' is not an answer" in message
     assert "with --ignore-case it counts as 'yes'" in message
     assert "3 reports written" in randomize(text, "--ignore-case", kind=kind).stderr
-
-
-def test_randomize_of_any_text_warns_of_answers_that_differ_by_case(randomize: Callable[..., Any]) -> None:
-    text = "user,answer\nann,New York\nbob,new  york\ncy,Rome\ndan,Rome \n"
-    said = randomize(text, name="word").stderr
-    assert "Warning: 2 answers differ from another answer only by case or spaces" in said
-    assert "To join them, add --ignore-case" in said
-
-
-def test_randomize_names_the_file_with_the_true_answers(randomize: Callable[..., Any], tmp_path: Path) -> None:
-    said = randomize("user,answer\nann,yes\n").stderr
-    assert f"1 report written to {tmp_path / 'r'}; {tmp_path / 'answers.csv'} has the true answers\n" in said
 
 
 @pytest.mark.slow
@@ -125,13 +102,6 @@ def test_exact_users_rejects_names_that_would_be_trimmed(
         **{"spent": 1, "refused": 0, "repeated": 0, "skipped": 2}
     }
     assert survey_line.json("spend-many", tmp_path / f"answers.{kind}", "poll")["spent"] == 2
-
-
-def test_spend_many_warns_of_users_that_differ_by_case_or_spaces(survey_line: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "users.csv").write_text("user\nann lee\nAnn  Lee\nannlee\n bob\nbob\n")
-    said = survey_line("spend-many", tmp_path / "users.csv", "poll").stderr
-    assert "Warning: 3 names differ from another name only by case or spaces, and each has its own budget" in said
-    assert "Warning: 1 user appears more than once" in said
 
 
 def test_repeated_run_of_trimmed_users_is_charged_once(survey_line: CommandLine, tmp_path: Path) -> None:
@@ -165,19 +135,3 @@ def test_empty_round_breaks_no_trend(randomize: Callable[..., Any], survey_line:
 
 
 # -- the texts that count as answers -------------------------------------------------------------------------------
-
-
-def test_answer_texts_keep_the_listed_answers_as_they_are() -> None:
-    texts = AnswerTexts(Collection("q", mechanism("grr")(epsilon="1", domain_size=3), (" yes", "Yes", "no")))
-    assert [texts(each) for each in (" yes", "yes", "Yes ", "NO")] == [" yes", " yes", "Yes", "NO"]
-
-
-def test_answer_texts_without_case_need_answers_that_differ_by_more() -> None:
-    collection = Collection("q", mechanism("grr")(epsilon="1", domain_size=3), ("yes", "Yes", "no"))
-    with pytest.raises(InvalidParameter, match="'yes' and 'Yes'"):
-        AnswerTexts(collection, ignore_case=True)
-
-
-def test_answer_texts_of_any_text_without_case_are_small_letters() -> None:
-    texts = AnswerTexts(Collection("w", mechanism("cms")(epsilon="1", hashes=4, width=16)), ignore_case=True)
-    assert texts(" New  York ") == texts("NEW YORK") == "new york"

@@ -5,20 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from ldp_budget import Accountant, NotSupported, mechanism
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.plugins import Registry
 from ldp_budget.registry.public_definition import digest_of
-from ldp_budget.sampling import SeededStream, rng
 
 if TYPE_CHECKING:
     from command_line import CommandLine
@@ -32,13 +28,6 @@ PARTIES = [
     "weak-republican",
     "strong-republican",
 ]
-
-
-@pytest.fixture
-def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client's draws from a seed, so that a statistical test that passes always passes."""
-    source: Iterator[int] = iter(range(1000))
-    monkeypatch.setattr(rng, "_cryptographic_stream", lambda: SeededStream(next(source)))
 
 
 def seven_parties(command: CommandLine) -> None:
@@ -68,71 +57,6 @@ def names(folder: Path) -> set[str]:
 # -- the set-up ----------------------------------------------------------------------------------------------
 
 
-def test_collection_add_is_shown_and_listed(party: CommandLine) -> None:
-    shown = party.json("collection", "show", "party")
-    assert (shown["name"], shown["mechanism"], shown["categories"]) == ("party", "oue", PARTIES)
-    assert shown["declared"] == {"domain_size": 7, "epsilon": "1"}, "the categories set the domain size"
-    assert len(shown["fingerprint"]) == 64
-    assert shown["guarantee"]["epsilon"] == 1
-    assert [row["name"] for row in party.json("collection", "list")] == ["party"]
-    assert shown["fingerprint"] in party("collection", "show", "party").stdout
-    again = ["collection", "add", "party", "oue", "--epsilon", "1.0", "--categories", ",".join(PARTIES)]
-    assert party.json(*again) == shown
-
-
-def test_collection_add_reads_categories_from_a_file(party: CommandLine, tmp_path: Path) -> None:
-    lines = tmp_path / "parties.txt"
-    lines.write_text("\n".join(PARTIES) + "\n\n", encoding="utf-8-sig")
-    made = party.json("collection", "add", "party-2", "oue", "--epsilon", "1", "--categories", lines)
-    assert made["categories"] == PARTIES
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["x", "oue", "--epsilon", "1"], 2, "The answers are missing. Add --categories A,B,C"),
-        (
-            ["x", "oue", "--epsilon", "1", "--categories", "only"],
-            2,
-            "--categories needs two or more names: got one, 'only'",
-        ),
-        (["x", "oue", "--epsilon", "1", "--categories", "a,b,a"], 2, "got 'a' 2 times"),
-        (
-            ["x", "oue", "--epsilon", "1", "--categories", "a,,b"],
-            2,
-            "--categories must be at least two distinct",
-        ),
-        (
-            ["x", "oue", "--epsilon", "1", "--domain-size", "3", "--categories", "a,b"],
-            2,
-            "3 names, one for each answer of oue: got 2",
-        ),
-        (["x", "oue", "--epsilon", "0", "--categories", "a,b"], 2, "--epsilon must be a number > 0"),
-        (["", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "NAME must be a string of at least one character"),
-        (["a:b", "oue", "--epsilon", "1", "--categories", "a,b"], 2, "without a colon: got 'a:b'"),
-        (["x", "nothing", "--epsilon", "1"], 2, "No mechanism is named 'nothing'"),
-        (
-            ["party", "oue", "--epsilon", "2", "--domain-size", "7"],
-            1,
-            "Collection 'party' exists with another definition. It was not changed",
-        ),
-    ],
-)
-def test_collection_add_with_wrong_arguments_is_refused(
-    party: CommandLine, arguments: list[str], code: int, said: str
-) -> None:
-    assert said in party.error("collection", "add", *arguments, code=code)
-    assert [row["name"] for row in party.json("collection", "list")] == ["party"]
-
-
-def test_collection_may_replace_the_mechanism(party: CommandLine) -> None:
-    assert party.json("spend", "alice", "party")["cost"]["epsilon"] == 1
-    assert party.json("quote", "bob", "collection:party")["status"] == "quoted"
-    assert party.json("calibrate", "party")["parameters"]["p"] == 0.5
-    assert "No such option '--epsilon'" in party.error("spend", "alice", "party", "--epsilon", "2", code=2)
-    assert "no collection is named 'nope'. Collections: party" in party.error("spend", "alice", "collection:nope")
-
-
 def test_name_of_mechanism_and_collection_is_an_error_naming_both(party: CommandLine) -> None:
     with Accountant(party.ledger) as accountant:
         # As if the mechanism's plugin had been installed later.
@@ -140,13 +64,6 @@ def test_name_of_mechanism_and_collection_is_an_error_naming_both(party: Command
     message = party.error("spend", "alice", "oue", "--epsilon", "1", "--domain-size", "3", code=2)
     assert "'oue' is both the mechanism oue and a collection" in message
     assert party.json("spend", "alice", "collection:oue")["cost"]["epsilon"] == 0.5
-
-
-@pytest.mark.parametrize(("name", "taken"), [("oue", "oue"), ("rr", "randomized-response")])
-def test_collection_add_with_a_mechanisms_name_is_refused(party: CommandLine, name: str, taken: str) -> None:
-    message = party.error("collection", "add", name, "oue", "--epsilon", "0.5", "--domain-size", "3")
-    assert f"collection '{name}' is a name of the mechanism {taken}. Choose another name." in message
-    assert [row["name"] for row in party.json("collection", "list")] == ["party"]
 
 
 def test_collection_without_its_plugin_is_shown_but_not_used(
@@ -172,45 +89,6 @@ def test_collection_without_its_plugin_is_shown_but_not_used(
 # -- the whole way -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.exhaustive
-@pytest.mark.usefixtures("seeded")
-def test_estimate_of_many_answers_is_within_its_errors(
-    party: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
-) -> None:
-    answers = [survey[place]["party"] for place in np.random.default_rng(1).integers(0, len(survey), 100_000)]
-    source = table(tmp_path / "answers.csv", party=answers)
-    written = party.json("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
-    assert written == {"reports": 100_000, "refused": 0, "out": str(tmp_path / "r")}
-    assert (tmp_path / "r").stat().st_size < 110_000, "a report of seven answers is a byte"
-
-    estimated = party.json("estimate", "party", tmp_path / "r")
-    truth = Counter(answers)
-    assert estimated["reports"] == 100_000
-    assert [row["answer"] for row in estimated["answers"]] == PARTIES
-    for row in estimated["answers"]:
-        assert row["share"] == pytest.approx(row["count"] / 100_000)
-        assert abs(row["count"] - truth[row["answer"]]) < 4.5 * row["std_error"]
-        assert row["low"] < row["count"] < row["high"]
-        # At so many reports the interval is the normal one, but for half a step of a count at either end.
-        assert row["high"] - row["low"] == pytest.approx(2 * 1.959964 * row["std_error"], rel=0.005)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("seeded")
-def test_estimate_of_many_numbers_is_within_its_error(
-    command: CommandLine, tmp_path: Path, survey: list[dict[str, str]]
-) -> None:
-    ages = [int(row["age"]) for row in survey] * 106
-    bounds = ["--lower", "18", "--upper", "100"]
-    command("collection", "add", "age", "gaussian", "--epsilon", "1", "--delta", "1e-6", *bounds)
-    source = table(tmp_path / "ages.csv", age=ages)
-    command("randomize", "age", source, "--column", "age", "--out", tmp_path / "r")
-    estimated = command.json("estimate", "age", tmp_path / "r")
-    assert estimated["reports"] == len(ages)
-    assert abs(estimated["mean"] - sum(ages) / len(ages)) < 4.5 * estimated["std_error"]
-    assert estimated["low"] < estimated["mean"] < estimated["high"]
-
-
 def test_randomize_with_a_definition_file_needs_no_ledger(party: CommandLine, tmp_path: Path) -> None:
     definition = tmp_path / "party.json"
     definition.write_text(party("collection", "show", "party", "--json").stdout)
@@ -223,53 +101,6 @@ def test_randomize_with_a_definition_file_needs_no_ledger(party: CommandLine, tm
     changed["declared"]["epsilon"] = "9"
     definition.write_text(json.dumps(changed))
     assert "does not match its fingerprint" in party.error("estimate", definition, tmp_path / "r")
-
-
-@pytest.mark.slow
-def test_estimate_of_several_files_is_one_estimate(party: CommandLine, tmp_path: Path) -> None:
-    source = table(tmp_path / "answers.csv", party=PARTIES * 20)
-    parts = [tmp_path / "a", tmp_path / "b"]
-    for part in parts:
-        party("randomize", "party", source, "--column", "party", "--out", part)
-    both = party.json("estimate", "party", *parts)
-    one, other = (party.json("estimate", "party", part) for part in parts)
-    assert both["reports"] == one["reports"] + other["reports"] == 280
-    for row, first, second in zip(both["answers"], one["answers"], other["answers"], strict=True):
-        assert row["count"] == pytest.approx(first["count"] + second["count"])
-
-
-@pytest.mark.slow
-def test_estimate_of_equal_files_warns(party: CommandLine, tmp_path: Path) -> None:
-    source = table(tmp_path / "answers.csv", party=PARTIES * 20)
-    once, other, copy = (tmp_path / name for name in ("once", "other", "copy"))
-    for path in (once, other):
-        party("randomize", "party", source, "--column", "party", "--out", path)
-    copy.write_bytes(once.read_bytes())
-    for twin in (once, copy):
-        told = party("estimate", "party", once, other, twin, "--json").stderr
-        assert f"Warning: {once} and {twin} have the same content" in told
-        assert told.count("Warning") == 1
-    assert party("estimate", "party", once, other).stderr == ""
-
-
-def test_estimate_prints_a_table_and_rows(party: CommandLine, tmp_path: Path) -> None:
-    source = table(tmp_path / "answers.csv", party=PARTIES)
-    told = party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
-    assert (told.stdout, "7 reports written to" in told.stderr) == ("", True)
-    printed = party("estimate", "party", tmp_path / "r").stdout
-    assert "7 reports; 95 % confidence intervals" in printed
-    assert all(name in printed for name in PARTIES)
-    rows = [json.loads(line) for line in party("estimate", "party", tmp_path / "r", "--nl").stdout.splitlines()]
-    assert [row["answer"] for row in rows] == PARTIES
-
-
-def test_randomize_draws_fresh_noise_in_each_run(party: CommandLine, tmp_path: Path) -> None:
-    source = table(tmp_path / "answers.csv", party=PARTIES * 30)
-    drawn = set()
-    for name in "abc":
-        party("randomize", "party", source, "--column", "party", "--out", tmp_path / name)
-        drawn.add((tmp_path / name).read_bytes())
-    assert len(drawn) == 3
 
 
 # -- charging ------------------------------------------------------------------------------------------------
@@ -476,25 +307,6 @@ def test_randomize_that_fails_keeps_the_older_report_file(party: CommandLine, tm
     table(source, party=["other"])
     party.error("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
     assert (tmp_path / "r").read_bytes() == before
-
-
-def test_randomize_without_a_client_fails(command: CommandLine, tmp_path: Path) -> None:
-    command("collection", "add", "x", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--sensitivity", "2")
-    source = table(tmp_path / "x.csv", x=[1])
-    message = command.error("randomize", "x", source, "--column", "x", "--out", tmp_path / "r")
-    assert "needs lower and upper" in message
-    assert not (tmp_path / "r").exists()
-
-
-def test_unreadable_file_is_an_error(party: CommandLine, tmp_path: Path) -> None:
-    missing = tmp_path / "missing.csv"
-    assert "Cannot read" in party.error("randomize", "party", missing, "--column", "party", "--out", tmp_path / "r")
-    assert "no collection is named 'nope'. Collections: party" in party.error("estimate", "nope", missing)
-    assert "it cannot be read: No such file" in party.error("estimate", "party", missing)
-    for text in ("{", "5", "{}", '{"format": "ldp-budget collection", "version": 1}', "\xff"):
-        definition = tmp_path / "x.json"
-        definition.write_text(text, encoding="latin-1")
-        assert "is not a collection" in party.error("estimate", definition, missing)
 
 
 def test_estimate_of_other_or_damaged_reports_is_refused(party: CommandLine, tmp_path: Path) -> None:

@@ -61,22 +61,6 @@ def test_completion_in_bash_joins_the_words_of_a_collection(
     assert [each.partition(",")[2] for each in found.splitlines()] == expected
 
 
-def test_completion_offers_the_options_of_the_mechanism(ledger: None) -> None:
-    assert "--domain-size" in offered("spend", "alice", "oue", "--")
-    assert "--domain-size" not in offered("spend", "alice", "party", "--")
-    assert {"--csv", "--tsv", "--nl", "--json"} <= set(offered("balance", "--"))
-
-
-def test_completion_uses_the_ledger_of_the_line(
-    command: CommandLine, ledger: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("LDP_BUDGET_LEDGER", str(tmp_path / "none.db"))
-    assert offered("collection", "show", "") == []
-    assert offered("--ledger", str(command.ledger), "collection", "show", "") == ["party"]
-    assert offered("collection", "show", "--ledger", str(command.ledger), "") == ["party"]
-    assert offered("collection", "show", "--ledger", "") == []
-
-
 @pytest.mark.parametrize("content", [None, b"", b"no ledger at all"], ids=["nothing", "an empty file", "something"])
 def test_completion_without_a_ledger_creates_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
@@ -90,13 +74,3 @@ def test_completion_without_a_ledger_creates_none(
     assert offered("spend", "alice", "ou") == ["oue"]
     assert "--key" in offered("spend", "alice", "party", "--")
     assert [file.name for file in place.parent.iterdir()] == ([] if content is None else ["budget.db"])
-
-
-def test_completion_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LDP_BUDGET_LEDGER", "postgresql://192.0.2.1/nowhere")
-    assert offered("collection", "show", "") == []
-
-
-@pytest.mark.parametrize("words", [("nonsense", ""), ("spend", "alice", "nonsense", "--k"), ("spend", "--", "")])
-def test_completion_of_an_unknown_command_is_empty(ledger: None, words: tuple[str, ...]) -> None:
-    offered(*words)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,17 +40,3 @@ def test_estimate_of_square_wave_as_json_has_quantiles_by_name(command: CommandL
     assert low < row["quantiles"]["0.5"] < high
     assert [each["low"] for each in row["bins"]] == [18, 31, 44, 57]
     assert set(row["bins"][0]) == {"low", "high", "share", "share_low", "share_high"}
-
-
-@pytest.mark.slow
-def test_estimate_of_square_wave_as_csv_has_a_row_for_each_bin(command: CommandLine, reports: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(command("estimate", "age", reports, "--csv").stdout)))
-    assert [float(row["high"]) for row in rows] == [31, 44, 57, 70]
-    assert sum(float(row["share"]) for row in rows) == pytest.approx(1)
-
-
-@pytest.mark.slow
-def test_estimate_by_round_of_square_wave_has_a_line_for_each_mean(command: CommandLine, reports: Path) -> None:
-    header, line = command("estimate", "age", reports, "--by-round").stdout.splitlines()
-    assert header.split() == ["round", "reports", "mean", "std_error", "low", "high"]
-    assert line.split()[:2] == [reports.name, "600"]

@@ -64,15 +64,6 @@ def spend_many(polls: CommandLine, tmp_path: Path) -> Callable[..., Any]:
 # -- lists -----------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.text("ab ,;'é", min_size=1).filter(lambda each: each.strip()), min_size=1, max_size=4))
-def test_split_names_of_quoted_names_returns_them(names: list[str]) -> None:
-    text = ",".join(f'"{each}"' for each in names)
-    try:
-        assert split_names("--categories", text) == tuple(each.strip() for each in names)
-    except click.UsageError:
-        assert any("'" in each for each in names)
-
-
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -85,12 +76,6 @@ def test_split_names_of_quoted_names_returns_them(names: list[str]) -> None:
 )
 def test_split_names_parses_a_list_once(text: str, names: tuple[str, ...]) -> None:
     assert split_names("--categories", text) == names
-
-
-@pytest.mark.parametrize("text", ['"black, matte,red', "'black, matte',red", "“black, matte”,red", '"a"b,c', "a\nb"])
-def test_split_names_of_unmatched_quotes_is_refused(text: str) -> None:
-    with pytest.raises(click.UsageError, match=r"quotes .*double quotes around a name with a comma"):
-        split_names("--categories", text)
 
 
 def test_read_names_of_a_file_takes_the_quotes_off_a_line(tmp_path: Path) -> None:
@@ -114,23 +99,12 @@ def test_missing_number_is_missing_in_every_notation(number: Any) -> None:
     assert value_of("x") is None
 
 
-def test_missing_code_leaves_out_every_notation(randomize: Callable[..., Any]) -> None:
-    text = "user,answer\na,99\nb,99.0\nc,5\nd,9.9e1\n"
-    assert "3 rows left out: the answer is missing" in randomize(text, "--missing", "99", name="score")
-
-
 def test_missing_code_of_yes_no_is_not_an_answer(polls: CommandLine, tmp_path: Path) -> None:
     polls("collection", "add", "yn", "grr", "--epsilon", "1", "--categories", "no,yes")
     (tmp_path / "a.csv").write_text("user,answer\na,1\nb,0\nc,true\n", encoding="utf-8")
     words = ["randomize", "yn", tmp_path / "a.csv", "--column", "answer", "--out", tmp_path / "r"]
     assert "1 row left out" in polls(*words, "--missing", "0").stderr
     assert "3 reports written" in polls(*words, "--overwrite").stderr
-
-
-@pytest.mark.parametrize("cell", ["1_000", "１", "0x1", "inf", "1,5"])
-def test_cell_that_is_no_number_is_refused(randomize: Callable[..., Any], cell: str) -> None:
-    message = randomize(f'user,answer\na,5\nb,"{cell}"\n', name="score", code=1)
-    assert f"line 3, column answer, row 2 below the header: {cell!r} is not an answer" in message
 
 
 # -- users -----------------------------------------------------------------------------------------------------
@@ -211,43 +185,12 @@ def test_parquet_with_qualtrics_headers_is_refused(polls: CommandLine, tmp_path:
     assert "may be the user '101'" in polls.error("spend-many", tmp_path / "u.parquet", "poll", code=1)
 
 
-def test_users_that_look_alike_are_counted(spend_many: Callable[..., Any]) -> None:
-    said = spend_many("user\nann\nаnn\n007\n7\n")
-    assert "4 names differ from another name only by case or spaces" in said
-    assert "Characters that look alike, and one number in two notations, count too" in said
-
-
 # -- columns ---------------------------------------------------------------------------------------------------
 
 
 def test_column_is_found_in_every_form(randomize: Callable[..., Any]) -> None:
     header = f"user, {unicodedata.normalize('NFD', CAFE)}\u200b"
     assert "1 report written" in randomize(f"{header}\na,yes\n", column=CAFE)
-
-
-@pytest.mark.parametrize(
-    ("header", "column", "why"),
-    [("Answer", "answer", "Did you mean 'Answer'?"), ("аnswer", "answer", "U+0430 CYRILLIC SMALL LETTER A")],
-)
-def test_unknown_column_names_the_one_that_was_meant(
-    randomize: Callable[..., Any], header: str, column: str, why: str
-) -> None:
-    assert why in randomize(f"user,{header}\na,yes\n", column=column, code=2)
-
-
-def test_answer_that_differs_by_an_invisible_character_shows_its_code_point(randomize: Callable[..., Any]) -> None:
-    message = randomize("user,answer\na,y\u00ades\n", code=1)
-    assert "has U+00AD SOFT HYPHEN where 'yes' has nothing" in message
-
-
-def test_file_with_another_separator_is_told_which_one(randomize: Callable[..., Any]) -> None:
-    message = randomize("user;answer\na;yes\n", code=2)
-    assert "--delimiter ';' would split it" in message
-    assert "Did you mean" not in message
-
-
-def test_answer_that_looks_like_one_shows_its_code_points(randomize: Callable[..., Any]) -> None:
-    assert "U+0443 CYRILLIC SMALL LETTER U where 'yes'" in randomize("user,answer\na,уes\n", code=1)
 
 
 def test_public_column_is_found_in_every_form(polls: CommandLine, tmp_path: Path) -> None:
@@ -280,36 +223,11 @@ def test_parquet_of_truth_values_is_read_as_yes_and_no(polls: CommandLine, tmp_p
 # -- CSV -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
-def test_separator_line_is_used(randomize: Callable[..., Any], line: str) -> None:
-    assert "2 reports written" in randomize(f"{line}\r\nuser;answer\r\na;yes\r\nb;no\r\n")
-
-
 def test_separator_line_keeps_line_numbers_and_refuses_another_delimiter(randomize: Callable[..., Any]) -> None:
     text = "sep=;\nuser;answer\na;maybe\n"
     assert "line 3, column answer" in randomize(text, code=1)
     assert "the first line of" in randomize(text, "--delimiter", "tab", code=2)
     assert "1 report written" in randomize(text.replace("maybe", "yes"), "--delimiter", ";")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        (
-            'a,"open,yes\nb,x,no\nc,"z",no\n',
-            "line 2: the row begins a cell with a quote, and the next quote, first in line 4",
-        ),
-        ('a,x,yes\nb,"y"z,no\n', "line 3: the row begins a cell with a quote, and the next quote, in the same line"),
-        ('a,x,yes\nb,"y,no\n', "line 3: unclosed quote"),
-        ('a,"x,yes\nb,y,no\nc,z",no\n', "line 2: a quote closes too late"),
-    ],
-)
-def test_quote_that_does_not_close_names_its_line(randomize: Callable[..., Any], text: str, why: str) -> None:
-    assert why in randomize(f"user,note,answer\n{text}", code=1)
-
-
-def test_cell_of_several_lines_is_one_cell(randomize: Callable[..., Any]) -> None:
-    assert "2 reports written" in randomize('user,note,answer\na,"one\ntwo, three\nfour",yes\nb,"x\r\ny",no\n')
 
 
 # -- inputs that cannot work -----------------------------------------------------------------------------------
@@ -331,27 +249,3 @@ def test_invite_to_a_url_that_cannot_work_is_refused(
 ) -> None:
     (tmp_path / "u.csv").write_text("user\nann\n", encoding="utf-8")
     assert why in polls.error("invite", "poll", tmp_path / "u.csv", "--service", service, code=2)
-
-
-def test_invite_to_the_root_of_a_host_prints_links(polls: CommandLine, tmp_path: Path) -> None:
-    (tmp_path / "u.csv").write_text("user\nann\n", encoding="utf-8")
-    words = ("invite", "poll", tmp_path / "u.csv", "--service")
-    for service in ("https://host", "https://host:8443/", "http://127.0.0.1:8000"):
-        assert f"{service.rstrip('/')}/s/poll#" in polls(*words, service).stdout
-
-
-def test_empty_ledger_file_is_refused_with_what_to_do(command: CommandLine, tmp_path: Path) -> None:
-    empty = tmp_path / "empty.db"
-    empty.touch()
-    for words in (("policy", "list"), ("policy", "set", "default", "--limit", "lifetime=1"), ("ledger", "init")):
-        message = command.error("--ledger", empty, *words, code=1)
-        assert "the file is empty, and no ledger. If it never was a ledger, delete it" in message
-    assert empty.stat().st_size == 0
-
-
-@pytest.mark.parametrize("name", ["poll.reports.skipped.csv", "poll.reports.partial", "answers.csv"])
-def test_estimate_of_a_side_file_names_the_report_file(polls: CommandLine, tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("user,answer\nann,yes\n", encoding="utf-8")
-    message = polls.error("estimate", "poll", tmp_path / name, code=1)
-    assert (f"The reports are in {tmp_path / 'poll.reports'}" in message) == name.startswith("poll")
-    assert "ldp-budget randomize NAME FILE" in message or name.startswith("poll")

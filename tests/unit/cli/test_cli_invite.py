@@ -42,17 +42,6 @@ def test_invite_link_names_collection_and_definition(command: Any, users: Path) 
             assert digest.startswith(found[2])
 
 
-def test_invite_of_names_that_differ_by_case_warns_of_them(command: Any, users: Path) -> None:
-    """Two links to one person, in two spellings, are two budgets."""
-    told = command("invite", "a/b", "-", input="user\nbob\nBob\n").stderr
-    assert "Warning: 2 names differ from another name only by case" in told
-
-
-def test_invite_prints_rows_in_every_form(command: Any, users: Path) -> None:
-    assert [row["user"] for row in command.json("invite", "a/b", users)] == ["alice", "김철수"]
-    assert command("invite", "a/b", "-", "--nl", input="user\nbob\n").stdout.startswith('{"user": "bob"')
-
-
 def test_invite_revoke_ends_the_links_so_far(command: Any, users: Path) -> None:
     first = links(command("invite", "a/b", users).stdout)
     assert command("invite", "a/b", "-", "--revoke", "--yes", input="user\nalice\n").stderr.endswith(
@@ -69,11 +58,3 @@ def test_invite_revoke_ends_the_links_so_far(command: Any, users: Path) -> None:
     assert good() == ["김철수"], "the links of all users were ended by a command that did not ask"
     command("invite", "a/b", "--revoke", "--yes")
     assert good() == []
-
-
-def test_invite_with_wrong_arguments_names_the_mistake(command: Any, users: Path) -> None:
-    assert "FILE is missing: a list of users" in command.error("invite", "a/b", code=2)
-    assert "no collection is named 'nix'" in command.error("invite", "nix", users)
-    for address in ("ask.example.org", "ftp://ask", "https://ask#x", "https://ask?x=1"):
-        assert "--service must be a URL" in command.error("invite", "a/b", users, "--service", address, code=2)
-    assert "--expires" in command.error("invite", "a/b", users, "--expires", 0, code=2)

@@ -86,66 +86,6 @@ def test_randomize_reads_a_file_in_the_given_layout(
     assert piped.stdout == listed.stdout
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "code", "said"),
-    [
-        (
-            PLAIN.encode("latin-1"),
-            [],
-            1,
-            "is not a CSV file in UTF-8: line 2 has byte 0xf6. Name its encoding",
-        ),
-        (PLAIN.replace(",", ";").encode(), [], 2, "The first line is one cell: --delimiter ';' would split it"),
-        (PLAIN.encode(), ["--delimiter", ";"], 2, "has no column 'answer'. Columns: user,town,answer"),
-        (PLAIN.encode(), ["--delimiter", "::"], 2, "--delimiter must be one character or tab: got '::'"),
-        (PLAIN.encode(), ["--delimiter", '"'], 2, "--delimiter must be one character or tab"),
-        (PLAIN.encode(), ["--encoding", "utf-9"], 2, "--encoding must be a text encoding such as utf-8"),
-        (PLAIN.encode(), ["--encoding", "hex"], 2, "--encoding must be a text encoding"),
-        (PLAIN.encode(), ["--encoding", "utf-16"], 1, "is not a CSV file in UTF-16"),
-        (b"user,town,answer\n", [], 1, "has no rows below its header. Nothing was written"),
-        (b"user,answer,answer\nann,yes,no\n", [], 2, "has 2 columns named 'answer'"),
-        (
-            SPREADSHEET.encode(),
-            ["--delimiter", ";", "--clip"],
-            2,
-            "--clip needs a collection of numbers",
-        ),
-    ],
-)
-def test_randomize_with_the_wrong_layout_names_the_mistake(
-    randomize: Callable[..., Any], tmp_path: Path, content: bytes, options: list[str], code: int, said: str
-) -> None:
-    message = randomize(content, "poll", "answer", *options, code=code).stderr
-    assert said in message
-    assert not (tmp_path / "r").exists()
-
-
-def test_error_counts_empty_lines_and_long_cells(randomize: Callable[..., Any]) -> None:
-    text = 'user,answer\n\n"long\nname",yes\n\nbob,maybe\n'
-    message = randomize(text, "poll", "answer", code=1).stderr
-    assert (
-        "answers.csv, line 6, column answer, row 2 below the header: 'maybe' is not an answer: the domain is one of yes, no"
-        in message
-    )
-
-
-@pytest.mark.parametrize("later", [",yes", "cy", "cy,yes,no"])
-@pytest.mark.parametrize("place", [0, 1])
-def test_error_names_the_first_wrong_row(randomize: Callable[..., Any], later: str, place: int) -> None:
-    lines = ["user,answer", *["ann,yes"] * place, "bob,maybe", later, "dan,perhaps"]
-    message = randomize("\n".join(lines), "poll", "answer", "--user-column", "user", code=1).stderr
-    assert f"answers.csv, line {place + 2}, column answer" in message
-    assert "'maybe' is not an answer" in message
-
-
-@pytest.mark.parametrize("first", [",yes", "cy", "cy,yes,no"])
-def test_error_names_a_first_row_without_cells_or_user(randomize: Callable[..., Any], first: str) -> None:
-    message = randomize(
-        f"user,answer\n{first}\nbob,maybe\n", "poll", "answer", "--user-column", "user", code=1
-    ).stderr
-    assert "answers.csv, line 2" in message
-
-
 # -- rows that are wrong ----------------------------------------------------------------------------------------
 
 HOLES = "user,age\nann,20\nbob,\n,30\ncy,old\ndan\neve,200\nfay,NA\ngil,inf\nhal,40\n"
@@ -174,15 +114,6 @@ def test_skip_invalid_counts_and_writes_the_skipped_rows(
     ]
 
 
-def test_skipped_to_names_the_file_and_json_has_the_count(randomize: Callable[..., Any], tmp_path: Path) -> None:
-    done = randomize(HOLES, "age", "age", "--skip-invalid", "--skipped-to", tmp_path / "s.csv", "--json")
-    assert '"skipped": 6' in done.stdout
-    assert len(rows(tmp_path / "s.csv")) == 7
-    assert not (tmp_path / "r.skipped.csv").exists()
-    message = randomize(HOLES, "age", "age", "--skipped-to", "s.csv", code=2).stderr
-    assert "--skipped-to needs --skip-invalid" in message
-
-
 @pytest.mark.slow
 def test_clip_counts_numbers_beyond_the_range(
     survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
@@ -207,16 +138,6 @@ def test_missing_answer_is_an_error_unless_named(randomize: Callable[..., Any]) 
     assert "1 report written" in done.stderr
 
 
-def test_randomize_without_a_valid_row_names_the_first_reason(randomize: Callable[..., Any], tmp_path: Path) -> None:
-    message = randomize("user,age\nann,x\nbob,y\n", "age", "age", "--skip-invalid", code=1).stderr
-    assert "has no row with a valid answer. Nothing was written. The first problem: " in message
-    assert (
-        "line 2, column age, row 1 below the header: 'x' is not an answer: the domain is numbers from 18 to 70"
-        in message
-    )
-    assert not (tmp_path / "r.skipped.csv").exists()
-
-
 def test_spend_many_skips_invalid_users(survey_line: CommandLine, tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     people.write_text('user,town\nann,Ulm\n"",Bonn\nbob\nn/a,Ulm\ncy,Köln\n', encoding="utf-8")
@@ -233,18 +154,3 @@ def test_spend_many_skips_invalid_users(survey_line: CommandLine, tmp_path: Path
         ]
     message = survey_line.error("spend-many", people, "poll", "--skip-invalid", code=2)
     assert "--skip-invalid needs --skipped-to" in message
-
-
-@pytest.mark.exhaustive
-def test_skip_invalid_of_many_rows_keeps_the_valid_ones(
-    survey_line: CommandLine, randomize: Callable[..., Any], tmp_path: Path
-) -> None:
-    lines = [f"u{number},{number % 100}" for number in range(100_000)]
-    done = randomize("\n".join(["user,age", *lines]), "age", "age", "--skip-invalid", "--clip", "--missing", "99")
-    assert "1000 rows left out" in done.stderr
-    assert "46000 numbers outside the range" in done.stderr  # 0 to 17, and 71 to 98
-    assert "99000 reports written" in done.stderr
-    odd = [f"u{number},{number}x" for number in range(100_000)]
-    done = randomize("\n".join(["user,age", *odd, "v,20"]), "age", "age", "--skip-invalid")
-    assert "100000 rows skipped as invalid" in done.stderr
-    assert "1 report written" in done.stderr

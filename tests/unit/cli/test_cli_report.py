@@ -139,20 +139,6 @@ def test_report_page_escapes_texts_and_loads_nothing(survey_line: CommandLine) -
     assert [each["href"] for tag, each in page.tags if tag == "a"] == ["mailto:a@example.org"]
 
 
-def test_report_of_internal_name_only_shows_title_and_question(survey_line: CommandLine) -> None:
-    page = page_of(survey_line, *files(survey_line))
-    shown = [text for tag, text in page.texts if tag not in ("code", "style")]
-    assert not [text for text in shown if re.search(r"\bmood\b", text)]
-
-
-def test_report_markdown_escapes_texts_and_goes_to_stdout(survey_line: CommandLine) -> None:
-    said = survey_line("report", "mood", *files(survey_line), "--markdown", "--no-verify").stdout
-    assert said.startswith('# Well-being at \\<b\\>\\&" the clinic\n')
-    assert re.search(r"^\| good \| [\d.]+ % \| [\d.]+ % to [\d.]+ % \| \d+ \|$", said, re.MULTILINE)
-    assert "- **Verification:** not run for this page" in said
-    assert "<b>" not in said
-
-
 def test_report_of_uncharged_reports_warns(survey_line: CommandLine) -> None:
     folder = Path(survey_line.ledger).parent
     survey_line("randomize", "mood", folder / "first.csv", "--column", "answer", "--out", folder / "free.reports")
@@ -160,24 +146,6 @@ def test_report_of_uncharged_reports_warns(survey_line: CommandLine) -> None:
     assert "were not charged" in survey_line.error("report", "mood", *mixed, "--out", folder / "page.html")
     said = survey_line("report", "mood", *mixed, "--mixed", "--markdown").stdout
     assert "**The ledger did not charge at least 60 of the 140 answers." in said
-
-
-def test_report_before_the_first_answer_says_what_will_be_there(survey_line: CommandLine) -> None:
-    survey_line("collection", "add", "plan", "laplace", "--epsilon", "1", "--lower", "0", "--upper", "9")
-    page = page_of(survey_line, name="plan")
-    text = " ".join(text for _, text in page.texts)
-    assert "There are no answers yet. When they arrive, this page shows the share of each answer." in text
-    assert "The ledger has no charge for this survey" in text
-    assert page.said("Possible answers") == "a number from 0 to 9"
-
-
-@pytest.mark.slow
-def test_report_before_the_first_answer_shows_options_and_limits(survey_line: CommandLine) -> None:
-    survey_line("policy", "set", "default", "--limit", "lifetime=9", "--limit", "week=2")
-    survey_line("collection", "add", "plan", "grr", "--epsilon", "1", "--categories", "red,green")
-    page = page_of(survey_line, name="plan")
-    assert page.said("Possible answers") == "red, green"
-    assert page.said("Planned limit for each account (policy default)") == "ε = 9 in all; ε = 2 a week"
 
 
 def test_report_intervals_are_those_of_estimate(survey_line: CommandLine) -> None:
@@ -206,13 +174,6 @@ def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine)
     assert "18 to 31" in words
 
 
-def test_report_of_a_definition_file_states_no_limit(survey_line: CommandLine) -> None:
-    folder = Path(survey_line.ledger).parent
-    (folder / "mood.json").write_text(survey_line("collection", "show", "mood", "--json").stdout)
-    said = survey_line("report", folder / "mood.json", *files(survey_line), "--markdown").stdout
-    assert "This page was made without a ledger" in said
-
-
 @pytest.mark.slow
 def test_report_of_a_changed_ledger_warns_and_exits_with_1(survey_line: CommandLine) -> None:
     with closing(sqlite3.connect(survey_line.ledger)) as database, database:
@@ -226,47 +187,6 @@ def test_report_of_a_changed_ledger_warns_and_exits_with_1(survey_line: CommandL
     survey_line("report", "mood", *files(survey_line), "--out", out, code=1)
     top = out.read_text(encoding="utf-8").split("</header>")[0]
     assert "Do not rely on this report: the ledger failed its check." in top
-
-
-def test_report_of_the_same_content_twice_warns(survey_line: CommandLine) -> None:
-    first = files(survey_line)[0]
-    again = first.with_name("again.reports")
-    again.write_bytes(first.read_bytes())
-    result = survey_line("report", "mood", first, again, "--markdown")
-    assert "Warning: first.reports and again.reports have the same content" in result.stderr
-    assert "**first.reports and again.reports have the same content;" in result.stdout.split("\n## ")[0]
-
-
-def test_report_of_fewer_invited_than_answered_is_refused(survey_line: CommandLine) -> None:
-    words = ("report", "mood", *files(survey_line), "--invited", "79", "--markdown")
-    assert "--invited must be at least the number of those who answered: 80" in survey_line.error(*words, code=2)
-
-
-@pytest.mark.slow
-def test_report_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
-    folder = Path(survey_line.ledger).parent
-    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
-    words = ("--column", "answer", "--user-column", "user", "--public", "answer2", "--spend", "--policy", "tiny")
-    (folder / "some.csv").write_text("user,answer,answer2\nu1,good,north\n")
-    said = survey_line("randomize", "mood", folder / "some.csv", *words, "--out", folder / "none.reports").stderr
-    assert "hides among" not in said
-    assert "has 1 person" not in said
-    page = survey_line("report", "mood", folder / "none.reports", "--markdown").stdout
-    assert "**No person answered: the report files hold no report.**" in page
-
-
-@pytest.mark.slow
-def test_report_says_that_a_limit_was_raised_after_the_first_answer(survey_line: CommandLine) -> None:
-    survey_line("policy", "set", "staff", "--limit", "lifetime=5", "--limit", "day=1")
-    page = page_of(survey_line, *files(survey_line))
-    assert page.said("Limit for each account") == "ε = 5 in all; ε = 1 a day"
-    assert re.fullmatch(r"on \d{4}-\d\d-\d\d", page.said("Limits raised since the first answer"))
-
-
-def test_report_of_an_epsilon_that_reveals_much_warns(survey_line: CommandLine) -> None:
-    survey_line("collection", "add", "loud", "grr", "--epsilon", "6", "--categories", "yes,no")
-    said = survey_line("report", "loud", "--markdown").stdout
-    assert "**One response reveals much: an observer can be up to 99.8 % sure of an answer.**" in said
 
 
 @pytest.mark.slow
@@ -299,14 +219,6 @@ def test_report_out_is_private_and_never_replaced_without_overwrite(survey_line:
     assert "add --overwrite to replace it" in survey_line.error("report", "mood", *reports, "--out", reports[0])
     survey_line("report", "mood", *reports, "--out", out, "--no-verify", "--overwrite")
     assert "--out is missing" in survey_line.error("report", "mood", *reports, code=2)
-
-
-def test_report_header_cells_never_break_within_a_word(survey_line: CommandLine) -> None:
-    out = Path(survey_line.ledger).with_name("page.html")
-    survey_line("report", "mood", *files(survey_line), "--out", out, "--no-verify")
-    style = out.read_text(encoding="utf-8").split("</style>")[0]
-    assert "thead th { overflow-wrap: normal;" in style
-    assert re.search(r"[.]chart [{] break-inside: avoid; [}]", style.split("@media print")[1])
 
 
 @pytest.mark.slow

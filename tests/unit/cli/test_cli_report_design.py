@@ -101,38 +101,6 @@ def test_report_with_weights_shows_the_estimates_of_estimate(survey_line: Comman
 
 
 @pytest.mark.slow
-def test_report_with_weights_explains_them_with_the_effective_sample_size(survey_line: CommandLine) -> None:
-    found = survey_line.json("estimate", "health", "r", *RAKED)
-    html, text = pages(survey_line, *RAKED)
-    for page in (unescape(html), text):
-        assert "agree with the known totals of the population: region." in page
-        assert "The sample was drawn separately in each stratum: region." in page
-        assert "The results describe the population of 10,000 people." in page
-        assert "no weights to a population are applied" not in page
-        assert "ldp-budget estimate health FILES --rake totals.csv --strata region" in page
-        assert "Each report also carries the public columns region, w, without any noise." in page
-    work = found["work"]
-    effect = work["design_effect"]
-    assert f"| How much do you work? | {work['asked']} | {effect:.2f} | {int(work['asked'] / effect)} |" in text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--weights", "w"), "the weight of its respondent, from the public column w."),
-        (("--weights", "weights.csv"), "the weight of its respondent, from a table by region."),
-        (("--strata", "region"), "All answers have the same weight."),
-        (("--clusters", "w"), "The sample was drawn in whole clusters: w."),
-    ],
-)
-def test_report_says_where_the_weights_are_from(
-    survey_line: CommandLine, options: tuple[str, ...], said: str
-) -> None:
-    assert all(said in page for page in pages(survey_line, *options))
-
-
-@pytest.mark.slow
 def test_report_by_group_shows_each_group_and_the_differences(survey_line: CommandLine) -> None:
     found = survey_line.json("estimate", "health", "r", *RAKED, "--by", "region")
     html, text = pages(survey_line, *RAKED, "--by", "region")
@@ -165,21 +133,6 @@ def test_report_of_a_table_shows_cells_margins_and_the_test(survey_line: Command
     assert "FILES --rake totals.csv --strata region --table smokes,sport`" in text
 
 
-@pytest.mark.slow
-def test_report_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
-    assert "| Mean (hours <i>) |" in pages(survey_line)[1]
-    html, text = pages(survey_line, "--by", "region")
-    assert "| south, " in text
-    assert "Difference (hours <i>)" in text
-    assert "a number from 0 to 60 (hours <i>)" in text
-    assert "<i>" not in html
-
-
-def test_estimate_shows_the_unit_of_a_number(survey_line: CommandLine) -> None:
-    assert "\nwork (hours <i>): How much do you work? (" in survey_line("estimate", "health", "r").stdout
-    assert "\nwork (hours <i>): " in survey_line("estimate", "health", "r", *RAKED).stdout
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -207,15 +160,6 @@ def test_report_with_a_wrong_design_names_the_option(
     result = survey_line("report", "health", *words, "--markdown", code=2)
     assert said in result.stderr
     assert not result.stdout
-
-
-@pytest.mark.slow
-def test_report_with_a_design_of_an_empty_file_says_that_no_person_answered(survey_line: CommandLine) -> None:
-    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
-    words = ("--user-column", "user", "--public", "region", "--spend", "--policy", "tiny", "--out", "none")
-    survey_line("randomize", "health", "rows.csv", *words)
-    text = survey_line("report", "health", "none", *RAKED, "--no-verify", "--markdown").stdout
-    assert text.count("**No person answered: the report files hold no report.**") == 3
 
 
 @pytest.mark.slow

@@ -67,15 +67,6 @@ def randomized(command: CommandLine, *options: object, code: int = 0) -> Any:
 
 
 @pytest.mark.slow
-def test_survey_randomize_cleans_each_question(survey_line: CommandLine) -> None:
-    message = randomized(survey_line, code=1).stderr
-    assert "with --ignore-case it counts as" in message
-    said = randomized(survey_line, "--ignore-case", "--skip-invalid").stderr
-    assert "300 reports written" in said
-    assert "\n  1 row: not an answer\n" in said
-
-
-@pytest.mark.slow
 def test_survey_report_shows_each_question_and_who_asks(survey_line: CommandLine, tmp_path: Path) -> None:
     randomized(survey_line, "--ignore-case", "--skip-invalid")
     found = survey_line.json("estimate", "health", tmp_path / "r", "--consistent")
@@ -99,23 +90,6 @@ def test_survey_report_shows_each_question_and_who_asks(survey_line: CommandLine
     assert "300 accounts for 300 reports" in page
 
 
-@pytest.mark.slow
-def test_survey_report_before_the_first_answer_shows_the_questions(survey_line: CommandLine) -> None:
-    said = survey_line("report", "health", "--markdown").stdout
-    assert said.count("There are no answers yet.") == 3
-    assert "## Do you smoke?" in said
-
-
-@pytest.mark.slow
-def test_survey_empty_round_breaks_no_trend(survey_line: CommandLine, tmp_path: Path) -> None:
-    for name in ("one", "two", "none"):
-        randomized(survey_line, "--ignore-case", "--skip-invalid")
-        (tmp_path / "r").rename(tmp_path / name)
-    rounds = survey_line.json("estimate", "health", *(tmp_path / name for name in ("one", "none")), "--by-round")
-    assert [each["respondents"] for each in rounds["rounds"]] == [300, 0]
-    assert rounds["rounds"][1]["mood"] == {"asked": 0}
-
-
 def test_survey_report_shows_the_loss_and_the_check_of_each_question(
     survey_line: CommandLine, tmp_path: Path
 ) -> None:
@@ -129,21 +103,3 @@ def test_survey_report_shows_the_loss_and_the_check_of_each_question(
     assert "- **How it was checked:** Each question by itself" in page
     assert "does not check a survey as a whole" in page
     assert "One response reveals much" not in page
-
-
-def test_survey_report_says_program_randomizes_before_the_server_sees(survey_line: CommandLine) -> None:
-    page = survey_line("report", "health", "--markdown").stdout
-    assert "Each answer is randomized before the server sees it." in page
-    assert "\nQuestion 2: The program tosses a coin in secret" in page
-    assert "The device" not in page
-    assert "from ε = 0.61 on" not in page
-
-
-@pytest.mark.slow
-def test_survey_report_of_an_empty_file_says_that_no_person_answered(
-    survey_line: CommandLine, tmp_path: Path
-) -> None:
-    survey_line("policy", "set", "tiny", "--limit", "lifetime=0.5")
-    randomized(survey_line, "--ignore-case", "--skip-invalid", "--policy", "tiny")
-    page = survey_line("report", "health", tmp_path / "r", "--markdown").stdout
-    assert page.count("**No person answered: the report files hold no report.**") == 3

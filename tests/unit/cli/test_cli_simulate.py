@@ -38,52 +38,6 @@ def test_simulate_agrees_with_a_sandbox(command: CommandLine) -> None:
     assert happened == {"week": (week["binds_at"], 5), "lifetime": (lifetime["binds_at"], 11)}
 
 
-def test_simulate_prints_a_table(planned: CommandLine) -> None:
-    shown = planned(*SIMULATE, *OUE, "--every", "week", "--reports", "2", "--from", "2027-01-01T10:30")
-    assert shown.stderr == ""
-    assert shown.stdout.splitlines() == [
-        "limit     rule   epsilon  delta  charged  report  binds first",
-        "lifetime  basic  4        0            4  5       2027-01-15 10:30",
-        "week      basic  2        0            4  -       never as the lifetime limit (basic) ends it on 2027-01-15",
-    ]
-
-
-def test_simulate_prints_rows(planned: CommandLine) -> None:
-    asked = (*SIMULATE, *OUE, "--every", "month", "--from", "2027-01-31")
-    lines = [json.loads(line) for line in planned(*asked, "--nl").stdout.splitlines()]
-    assert lines == planned.json(*asked)
-    assert lines[0] == {
-        "period": "lifetime",
-        "rule": "basic",
-        "epsilon": 4.0,
-        "delta": 0.0,
-        "binds_at": "2027-05-31T00:00:00Z",
-        "report": 5,
-        "charged": 4,
-        "never": None,
-    }
-
-
-def test_simulate_takes_a_collection(planned: CommandLine) -> None:
-    planned("collection", "add", "party", *OUE)
-    asked = ("--every", "day", "--from", "2027-01-01")
-    assert planned.json(*SIMULATE, "party", *asked) == planned.json(*SIMULATE, *OUE, *asked)
-
-
-@pytest.mark.slow
-def test_simulate_follows_the_curve_of_a_memoized_value(planned: CommandLine) -> None:
-    rappor = ("rappor", "--bits", "16", "--hashes", "2", "--cohorts", "4")
-    epsilons = ("--epsilon", "1", "--epsilon-lifetime", "3")
-    shown = planned(*SIMULATE, *rappor, *epsilons, "--every", "week", "--from", "2027-01-01")
-    assert shown.stderr == "All reports repeat one memoized value; a new value starts at the beginning of its curve\n"
-
-
-def test_simulate_writes_nothing(planned: CommandLine) -> None:
-    before = planned.json("ledger", "stats")
-    planned(*SIMULATE, *OUE, "--every", "day")
-    assert planned.json("ledger", "stats") == before
-
-
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -99,17 +53,3 @@ def test_simulate_with_wrong_arguments_names_the_mistake(
     planned: CommandLine, words: tuple[str, ...], code: int, told: str
 ) -> None:
     assert told in planned.error("policy", "simulate", *words, code=code)
-
-
-def test_simulate_of_a_report_outside_the_plan_is_refused(command: CommandLine) -> None:
-    command("collection", "add", "party", *OUE)
-    command("policy", "set", "default", "--plan", "party=3")
-    (plan,) = command.json(*SIMULATE, "party", "--every", "month", "--from", "2027-01-01")
-    assert (plan["period"], plan["rule"], plan["report"], plan["binds_at"]) == (
-        "plan",
-        "exact",
-        4,
-        "2027-04-01T00:00:00Z",
-    )
-    told = command.error(*SIMULATE, "oue", "--epsilon", "2", "--domain-size", "3", "--every", "day")
-    assert "the plan of policy default does not include this mechanism" in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,16 +70,6 @@ def test_refusal_text_has_request_limit_and_what_fits(command: CommandLine) -> N
 
 
 @pytest.mark.slow
-def test_refusal_stores_only_the_key(budget: CommandLine) -> None:
-    before = budget.json("balance", "alice")
-    budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)
-    assert budget.json("balance", "alice") == before
-    budget("policy", "set", "default", "--limit", "lifetime=9")
-    sticky = budget.json("spend", "alice", "oue", "--epsilon", "2", "--domain-size", "7", "--key", "k", code=3)
-    assert (sticky["status"], sticky["repeated"]) == ("refused", True)
-
-
-@pytest.mark.slow
 def test_spend_with_a_used_key_for_another_request_fails(budget: CommandLine) -> None:
     budget("spend", "alice", *OUE, "--key", "k", "--digest", "AB")
     assert budget.json("spend", "alice", *OUE, "--key", "k", "--digest", "ab")["repeated"]
@@ -98,22 +87,6 @@ def test_quote_shows_the_cost_and_changes_nothing(budget: CommandLine) -> None:
     assert "it fits" in budget("quote", "alice", *OUE).stdout
     assert "it does not fit" in budget("quote", "alice", *OUE, "--reports", "11", code=3).stdout
     assert files(budget) == before
-
-
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_quote_for_an_erased_user_exits_with_3(budget: CommandLine, form: tuple[str, ...]) -> None:
-    """No limit binds then."""
-    budget("spend", "alice", *OUE)
-    budget("erase", "alice", "--yes")
-    budget("quote", "alice", *OUE, *form, code=3)
-    budget("quote", "bob", *OUE, *form)
-
-
-def test_spend_takes_a_mechanism_by_its_parameters(budget: CommandLine) -> None:
-    coins = ["randomized-response", "--p", "0.6", "--q", "0.4"]
-    assert budget.json("spend", "alice", *coins)["cost"]["epsilon"] == pytest.approx(0.405465109, abs=1e-9)
-    unbounded = budget.json("spend", "alice", "gaussian", "--sigma", "3", code=3)
-    assert unbounded["cost"] == {"epsilon": None, "delta": None}, "basic charges a calibration point; there is none"
 
 
 @pytest.mark.parametrize(
@@ -137,14 +110,6 @@ def test_spend_with_bad_input_charges_no_user(budget: CommandLine, arguments: li
     assert files(budget) == before
 
 
-@pytest.mark.parametrize(
-    "arguments", [["balance", ""], ["commit", ""], ["policy", "set", "", "--limit", "lifetime=1"]]
-)
-def test_error_names_an_argument_as_in_the_usage(budget: CommandLine, arguments: list[str]) -> None:
-    name = {"balance": "USER", "commit": "RECEIPT", "policy": "NAME"}[arguments[0]]
-    assert f"Error: {name} must be a " in budget.error(*arguments, code=2)
-
-
 def test_spend_without_ledger_or_policy_says_what_to_type(command: CommandLine) -> None:
     assert (
         "Create one: ldp-budget policy set default --limit lifetime=EPSILON, or ldp-budget ledger init"
@@ -160,30 +125,6 @@ def test_spend_without_ledger_or_policy_says_what_to_type(command: CommandLine) 
 
 
 # -- policies ------------------------------------------------------------------------------------------------
-
-
-def test_policy_set_is_shown_listed_and_versioned(command: CommandLine) -> None:
-    limits = ["--limit", "lifetime=4,1e-6,zcdp", "--limit", "day=1"]
-    made = command.json("policy", "set", "default", *limits)
-    assert (made["name"], made["version"]) == ("default", 1)
-    described = [(limit["period"], limit["epsilon"], limit["delta"], limit["rule"]) for limit in made["limits"]]
-    assert described == [("lifetime", "4", "0.000001", "zcdp"), ("day", "1", "0", "basic")]
-    assert command.json("policy", "show", "default") == made
-    command("policy", "set", "loose", "--limit", "week=2", "--unbounded")
-    assert command.json("policy", "set", "default", *limits)["version"] == 2
-    assert [(policy["name"], policy["version"]) for policy in command.json("policy", "list")] == [
-        ("default", 2), ("loose", 1)
-    ]  # fmt: skip
-    lines = command("policy", "list", "--nl").stdout.splitlines()
-    assert [json.loads(line)["name"] for line in lines] == ["default", "loose"]
-
-
-def test_unbounded_policy_shows_the_cost_of_a_year(command: CommandLine) -> None:
-    assert (
-        "a year can cost ε = 36.6" in command("policy", "set", "default", "--limit", "day=0.1", "--unbounded").stdout
-    )
-    assert "a year can cost ε = 36.6" in command("balance", "alice").stdout
-    assert command.json("balance", "alice")["worst_epsilon_per_year"] == 36.6
 
 
 @pytest.mark.parametrize(
@@ -219,29 +160,7 @@ def test_policy_set_with_a_wrong_limit_creates_no_ledger(
     assert files(command) == {}
 
 
-def test_policy_set_cannot_change_the_rule_of_a_charged_limit(budget: CommandLine) -> None:
-    budget("spend", "alice", *OUE)
-    message = budget.error("policy", "set", "default", "--limit", "lifetime=1,1e-6", code=2)
-    assert "--limit must be of rule basic with delta 0 for lifetime, which users were charged by" in message
-    assert budget.json("policy", "show", "default")["version"] == 1
-    assert budget.json("policy", "set", "default", "--limit", "lifetime=2")["version"] == 2
-    assert budget.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.1
-
-
 # -- balance -------------------------------------------------------------------------------------------------
-
-
-def test_balance_shows_every_limit(command: CommandLine) -> None:
-    command("policy", "set", "default", "--limit", "lifetime=1", "--limit", "day=0.5")
-    command("spend", "alice", *OUE)
-    balance = command.json("balance", "alice")
-    assert (balance["user"], balance["policy"]) == ("alice", "default")
-    assert [limit["period"] for limit in balance["limits"]] == ["lifetime", "day"]
-    assert [limit["remaining"]["epsilon"] for limit in balance["limits"]] == [0.9, 0.4]
-    text = command("balance", "alice").stdout
-    for words in ("alice, policy default", "lifetime", "day", "0.1", "0.9", "0.4"):
-        assert words in text
-    assert command.json("balance", "never-seen")["limits"][0]["spent"]["epsilon"] == 0
 
 
 # -- which ledger --------------------------------------------------------------------------------------------
@@ -252,13 +171,6 @@ def test_ledger_option_overrides_the_environment(budget: CommandLine, tmp_path: 
     budget("--ledger", other, "policy", "set", "mine", "--limit", "lifetime=9")
     assert [policy["name"] for policy in budget.json("--ledger", other, "policy", "list")] == ["mine"]
     assert [policy["name"] for policy in budget.json("policy", "list")] == ["default"]
-
-
-def test_ledger_init_twice_is_refused(command: CommandLine) -> None:
-    assert command.json("ledger", "init")["created"] is True
-    before = files(command)
-    assert "is a ledger already. It was not changed" in command.error("ledger", "init")
-    assert files(command) == before
 
 
 def test_broken_ledger_is_an_error_of_every_command(budget: CommandLine) -> None:
@@ -309,12 +221,6 @@ def test_command_opens_and_closes_the_ledger_once(
     monkeypatch.setattr(SqliteStore, "close", closing)
     budget(*arguments)
     assert told == ["opened", "closed"]
-
-
-def test_undecodable_name_is_an_error_without_a_traceback(budget: CommandLine) -> None:
-    """A byte that is no UTF-8 on the command line arrives as a lone surrogate."""
-    for arguments in (("policy", "show", "\udcff"), ("spend", "\udcff", *OUE)):
-        assert "is not Unicode text in the locale" in budget.error(*arguments, code=2)
 
 
 # -- in a process of its own ---------------------------------------------------------------------------------

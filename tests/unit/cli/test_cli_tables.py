@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ldp_budget_cli.tables import KEPT, field_lines, fitted, wrap
+from ldp_budget_cli.tables import fitted
 
 if TYPE_CHECKING:
     from command_line import CommandLine
@@ -18,58 +18,11 @@ WIDTH = 80
 # -- fitting ------------------------------------------------------------------------------------------------------
 
 
-def test_fitted_table_that_fits_keeps_one_line_for_each_row() -> None:
-    lines, left_out = fitted(("name", "count"), [("ann", 1), ("bob", 20)], WIDTH)
-    assert lines == ["name  count", "ann       1", "bob      20"]
-    assert left_out == []
-
-
-def test_fitted_table_wraps_the_widest_text_at_spaces() -> None:
-    lines, _ = fitted(("name", "summary"), [("oue", "one bit for each answer, the least variance")], 30)
-    assert lines == ["name  summary", "oue   one bit for each answer,", "      the least variance"]
-
-
 def test_fitted_table_breaks_no_number_and_no_word() -> None:
     rows = [("a-very-long-name-of-a-mechanism", 123456.789, "two words")]
     lines, _ = fitted(("name", "value", "text"), rows, 51)
     assert "a-very-long-name-of-a-mechanism" in lines[1]
     assert "123457" in lines[1]
-
-
-def test_fitted_table_leaves_out_the_columns_that_may_go_in_their_order() -> None:
-    rows = [("x" * 20, "y" * 20, "z" * 20)]
-    lines, left_out = fitted(("one", "two", "three"), rows, 45, drop=("three", "two"))
-    assert left_out == ["three"]
-    assert max(map(len, lines)) <= 45
-    assert fitted(("one", "two", "three"), rows, 25, drop=("three", "two"))[1] == ["three", "two"]
-
-
-def test_fitted_table_that_never_fits_becomes_blocks_of_fields() -> None:
-    rows = [("x" * 20, "y" * 20), ("v" * 20, "w" * 20)]
-    lines, _ = fitted(("one", "two"), rows, 30)
-    assert lines == ["one  " + "x" * 20, "two  " + "y" * 20, "", "one  " + "v" * 20, "two  " + "w" * 20]
-
-
-def test_fitted_table_without_rows_has_its_header() -> None:
-    assert fitted(("one", "two"), [], WIDTH)[0] == ["one  two"]
-
-
-def test_fitted_table_counts_wide_characters_twice() -> None:
-    lines, _ = fitted(("name", "x"), [("한국", "y"), ("abcd", "z")], WIDTH)
-    assert lines == ["name  x", "한국  y", "abcd  z"]
-
-
-def test_wrap_keeps_a_time_in_one_piece() -> None:
-    assert wrap(f"2027-03-01{KEPT}09:30 later", 18) == [f"2027-03-01{KEPT}09:30", "later"]
-    assert fitted(("at",), [(f"2027-03-01{KEPT}09:30",)], WIDTH)[0][1] == "2027-03-01 09:30"
-
-
-def test_field_lines_wrap_values_below_their_first_word() -> None:
-    assert list(field_lines({"a": 1, "long": "one two three four five six"}, 24)) == [
-        "a     1",
-        "long  one two three four",
-        "      five six",
-    ]
 
 
 # -- every command ------------------------------------------------------------------------------------------------
@@ -151,34 +104,3 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(used: CommandLine, words:
     ]
     assert wide == [], "only a single word may be wider, so that it can be copied"
     assert len(shown.splitlines()) > 1
-
-
-@pytest.mark.slow
-def test_mechanisms_shows_a_narrow_table_and_everything_in_json(used: CommandLine) -> None:
-    header, *lines = used("mechanisms").stdout.splitlines()
-    assert header.split() == ["name", "checked", "summary"]
-    assert "random-substitution (grr)" in "\n".join(lines)
-    assert {"plugin", "plugin_version", "source", "proved", "aliases"} <= set(used.json("mechanisms")[0])
-
-
-@pytest.mark.parametrize("name", ["oue", "OUE", "optimized-unary-encoding"])
-def test_mechanisms_with_a_name_prints_its_card(command: CommandLine, name: str) -> None:
-    card = " ".join(command("mechanisms", name).stdout.split())
-    assert card.startswith("name oue aliases optimized-unary-encoding definition unary encoding")
-    assert "use for many answers, most of them rare" in card
-    assert "--domain-size number of possible answers: a whole number from 2 to 4000000 (required)" in card
-    assert "source Wang, Blocki, Li, Jha" in card
-    assert [row["name"] for row in command.json("mechanisms", name)] == ["oue"]
-
-
-def test_mechanisms_with_an_unknown_name_suggests_the_right_one(command: CommandLine) -> None:
-    message = command.error("mechanisms", "oeu", code=2)
-    assert "No mechanism is named 'oeu'. Did you mean 'oue'? List them: ldp-budget mechanisms" in message
-
-
-def test_table_in_a_pipe_keeps_all_columns(used: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS")
-    done = used("policy", "simulate", "shared", "oue", "--epsilon", "1", "--domain-size", "3", "--every", "day")
-    assert done.stderr == ""
-    assert "binds first" in done.stdout.splitlines()[0]
-    assert max(map(len, done.stdout.splitlines())) > WIDTH

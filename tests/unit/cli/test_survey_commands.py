@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import random
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -96,18 +93,6 @@ def test_survey_add_show_and_list_print_the_definition(health: CommandLine, toml
     assert "questions=mood, smoke, sleep" in health("collection", "list").stdout
 
 
-@pytest.mark.slow
-def test_survey_is_a_collection_for_other_commands(health: CommandLine, tmp_path: Path) -> None:
-    assert [health("spend", "alice", "health", code=code).exit_code for code in (0, 0, 3)] == [0, 0, 3]
-    stored = health.json("collection", "show", "health")
-    assert Collection.from_json(stored).name == "health"
-    client = json.loads(health("collection", "show", "health", "--client").stdout)
-    assert client["format"] == "ldp-budget questionnaire"
-    assert health.json("ledger", "verify")["ok"]
-    quoted = health.json("quote", "bob", "health")
-    assert (quoted["cost"]["epsilon"], quoted["affordable_reports"]) == (2, 2)
-
-
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
@@ -127,16 +112,6 @@ def test_survey_add_refuses_what_its_policy_never_allows(
     assert command.json("survey", "list") == []
 
 
-def test_survey_add_without_its_policy_says_how_to_set_it(command: CommandLine, toml: Path) -> None:
-    toml.write_text(TOML.replace("rounds = 2", 'rounds = 2\npolicy = "panel"'))
-    assert "ldp-budget policy set panel --limit lifetime=4" in command("survey", "add", toml).stderr
-
-
-def test_survey_add_refuses_another_definition_of_the_name(health: CommandLine, toml: Path) -> None:
-    toml.write_text(TOML.replace("Health and habits", "Something else"))
-    assert "exists with another definition" in health.error("survey", "add", toml)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -151,12 +126,6 @@ def test_survey_add_names_the_file_in_errors(
     error = command.error("survey", "add", toml, code=2)
     assert message in error
     assert "health.toml" in error
-
-
-def test_survey_show_of_a_collection_says_what_to_type(health: CommandLine) -> None:
-    health("collection", "add", "mood", "oue", "--epsilon", "1", "--categories", "a,b")
-    assert "ldp-budget collection show mood" in health.error("survey", "show", "mood", code=2)
-    assert "no collection is named 'none'" in health.error("survey", "show", "none")
 
 
 # -- randomize and estimate ---------------------------------------------------------------------------------------------
@@ -245,41 +214,6 @@ def test_randomize_clips_skips_and_leaves_out_by_question(health: CommandLine, t
     assert f"{asked[2]} reports written" in done.stderr
 
 
-def test_randomize_without_users_draws_questions_from_random_seeds(health: CommandLine, tmp_path: Path) -> None:
-    table, out = answers(tmp_path, 200), tmp_path / "out.reports"
-    health("randomize", "health", table, "--out", out)
-    found = health.json("estimate", "health", out)
-    assert all(30 < found[name]["asked"] < 110 for name in ("mood", "smoke", "sleep"))
-
-
-def test_randomize_of_a_parquet_table_reads_the_same_columns(health: CommandLine, tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
-    from pyarrow import parquet
-
-    columns = {"user": [f"u{n}" for n in range(30)], "mood": ["good"] * 30, "smoke": ["no"] * 30, "h": [7.5] * 30}
-    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
-    options = ("--user-column", "user", "--column", "sleep=h", "--out", tmp_path / "a.reports")
-    assert health.json("randomize", "health", tmp_path / "a.parquet", *options)["reports"] == 30
-
-
-def test_estimate_rows_have_the_question(health: CommandLine, tmp_path: Path) -> None:
-    table, out = answers(tmp_path, 100), tmp_path / "out.reports"
-    health("randomize", "health", table, "--user-column", "user", "--out", out)
-    rows = list(csv.DictReader(StringIO(health("estimate", "health", out, "--csv").stdout)))
-    assert [row["question"] for row in rows] == ["mood"] * 3 + ["smoke"] * 2 + ["sleep"]
-    assert rows[0]["answer"] == "good"
-    assert rows[-1]["mean"]
-    assert [row["count"] for row in rows if not row["answer"]] == [""]
-
-
-@pytest.mark.parametrize("option", [("--top", "2"), ("--candidates", "a,b"), ("--plot", "a.png"), ("--independent",)])
-def test_estimate_refuses_options_of_a_single_question(
-    health: CommandLine, tmp_path: Path, option: tuple[str, ...]
-) -> None:
-    error = health.error("estimate", "health", tmp_path / "none", *option, code=2)
-    assert f"{option[0]} is for a collection of one question" in error
-
-
 # -- plan ---------------------------------------------------------------------------------------------------------------
 
 
@@ -302,19 +236,6 @@ def test_plan_of_a_collection_prints_sample_size_and_power(health: CommandLine) 
     plan = health.json("plan", "--collection", "mood", "--margin", "3%")
     assert plan["respondents"] == oue["respondents"]
     assert "groups" in health("plan", "--collection", "mood", "--respondents", "500").stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--survey", "health"), "Give either --respondents N or --margin SHARE"),
-        (("--survey", "health", "--margin", "0"), "--margin must be a share > 0 and < 1"),
-        (("--survey", "health", "--collection", "health"), "Give one of --answers, --survey and --collection"),
-        (("--collection", "health", "--margin", "3%"), "health is a survey. Use --survey health"),
-    ],
-)
-def test_plan_says_what_is_missing(health: CommandLine, options: tuple[str, ...], message: str) -> None:
-    assert message in health.error("plan", *options, code=2)
 
 
 # -- translations ------------------------------------------------------------------------------------------------------

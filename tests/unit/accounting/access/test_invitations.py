@@ -68,12 +68,6 @@ def test_token_of_other_text_is_refused(invitations: Invitations, clock: Clock) 
         assert invitations.find(odd) is None  # type: ignore[arg-type]
 
 
-def test_token_with_a_changed_character_is_refused(invitations: Invitations, clock: Clock) -> None:
-    made = token(invitations, clock)
-    for place, character in enumerate(made):
-        assert invitations.find(made[:place] + ("A" if character != "A" else "B") + made[place + 1 :]) is None
-
-
 def test_token_of_another_ledger_is_refused(invitations: Invitations, clock: Clock, coin: Any) -> None:
     with Accountant(":memory:", clock=clock) as other:
         other.add_collection(Collection("commute", coin(1), ("no", "yes")))
@@ -96,17 +90,6 @@ def test_invite_again_in_a_round_keeps_the_key_of_the_user(invitations: Invitati
     assert key() == key() == key(round="")
     others = [key(), key(user="bob"), key(collection="lunch"), key(round="2"), key(round="3")]
     assert len(set(others)) == len(others)
-
-
-def test_token_made_before_a_revocation_is_refused(invitations: Invitations, clock: Clock) -> None:
-    alice, bob = token(invitations, clock), token(invitations, clock, "bob")
-    lunch = token(invitations, clock, collection="lunch")
-    invitations.revoke("commute", "alice")
-    assert [invitations.find(each) is not None for each in (alice, bob, lunch)] == [False, True, True]
-    invitations.revoke("commute")
-    assert [invitations.find(each) is not None for each in (alice, bob, lunch)] == [False, False, True]
-    clock.advance(seconds=1)
-    assert invitations.find(token(invitations, clock)) is not None
 
 
 def test_revocation_record_does_not_name_the_user(accountant: Accountant, invitations: Invitations) -> None:
@@ -162,11 +145,6 @@ def forged(secret: bytes, ledger_id: str, user: str, clock: Clock) -> str:
         thief.add_collection(Collection("commute", COIN, ("no", "yes")))
         [(_, made)] = invite(thief, "commute", [user], clock.now + timedelta(days=999))
         return made
-
-
-@pytest.mark.parametrize("user", ["a/b", "김철수", "o'neil@example.org", "a b", "x" * 500])
-def test_token_of_any_user_name_returns_the_name(invitations: Invitations, clock: Clock, user: str) -> None:
-    assert found(invitations, token(invitations, clock, user)).user == user
 
 
 def test_invite_with_invalid_arguments_raises(invitations: Invitations, clock: Clock) -> None:

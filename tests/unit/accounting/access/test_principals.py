@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fixed_clock import Clock
-from ldp_budget import Accountant, InvalidParameter
+from ldp_budget import Accountant
 from ldp_budget.accounting.charge_request import Principal
 from ldp_budget_service.api_keys import ApiKeys
 from ledger_contract import check, coin
@@ -23,14 +23,6 @@ def test_acting_for_shares_the_ledger_and_closing_the_view_leaves_it_open(accoun
     assert accountant.spend("alice", coin(1))
     assert [row["by"] for row in accountant.history("alice")] == ["team-a", None]
     check(accountant)
-
-
-def test_acting_for_a_view_uses_the_new_principal(accountant: Accountant) -> None:
-    keys = ApiKeys(accountant)
-    first, second = (keys.create(name, ["spend"])[0].caller for name in ("a", "b"))
-    accountant.acting_for(first).acting_for(second).spend("alice", coin(1))
-    accountant.acting_for(first).spend("alice", coin(1))
-    assert [row["by"] for row in accountant.history("alice")] == ["b", "a"]
 
 
 def test_key_rotation_keeps_the_name_of_entries(accountant: Accountant) -> None:
@@ -62,8 +54,3 @@ def test_verify_with_an_entry_of_an_unknown_api_key_finds_it(clock: Clock, parti
         assert "written by the key of record 1, which has made none" in problems
         assert "written by the key of record 7, which has made none" in problems
         assert [row["by"] for row in accountant.history("alice")] == ["x", "record 7"]
-
-
-def test_acting_for_anything_but_a_principal_raises(accountant: Accountant) -> None:
-    with pytest.raises(InvalidParameter, match="caller must be a `Principal`"):
-        accountant.acting_for("team-a")  # type: ignore[arg-type]
