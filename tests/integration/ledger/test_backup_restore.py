@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
 from contextlib import suppress
@@ -18,7 +17,6 @@ import pytest
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.sqlite import file_guard
 from ledger_contract import check, coin, spent
-from ledger_inside import store_of
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -160,21 +158,6 @@ def test_open_after_torn_checkpoint_recovers_every_charge(
     assert asked, "the newest entries alone do not show that the log belongs to each of them"
 
 
-def test_refusal_of_stale_log_advises_nothing_that_loses_charges(path: Path, tmp_path: Path) -> None:
-    """The message said to move the log away, but the log held charges of users."""
-    copy = tmp_path / "copy.db"
-    shutil.copy(path, copy)
-    die(path, "for _ in range(3): accountant.spend('alice', coin)")
-    with Accountant(path) as accountant:
-        accountant.spend("alice", coin("0.1"))
-    die(path, "for _ in range(3): accountant.spend('alice', coin)")
-    path.write_bytes(copy.read_bytes())
-    with pytest.raises(LedgerError) as caught:
-        Accountant(path, create=False)
-    assert "Keep both files" in str(caught.value)
-    assert "move the log away" not in str(caught.value)
-
-
 @pytest.mark.some(3)
 @pytest.mark.parametrize("how", ["written over", "moved there", "by backup"])
 @pytest.mark.parametrize("later", [1, 60])
@@ -220,41 +203,6 @@ def test_ledger_continued_elsewhere_next_to_its_old_log_is_refused(path: Path, t
     path.write_bytes(elsewhere.read_bytes())
     with pytest.raises(LedgerError, match="belongs to another state of the database"):
         Accountant(path)
-
-
-def test_vacuumed_copy_next_to_a_log_is_refused(path: Path, tmp_path: Path) -> None:
-    """VACUUM INTO writes other pages, and no mark that says that the database has a log."""
-    connection = sqlite3.connect(path)
-    connection.execute("VACUUM INTO ?", (str(tmp_path / "packed.db"),))
-    connection.close()
-    die(path, "accountant.spend('alice', coin)")
-    path.write_bytes((tmp_path / "packed.db").read_bytes())
-    with pytest.raises(LedgerError, match=r"belongs to another state of the database|is malformed"):
-        Accountant(path)
-    log_of(path).unlink()
-    assert tenths(path, "alice") == 1
-    with Accountant(path) as accountant:
-        accountant.spend("alice", coin("0.1"))
-    assert tenths(path, "alice") == 2
-
-
-def test_wal_after_each_restart_has_a_new_mark(path: Path, tmp_path: Path) -> None:
-    """Once all of it is in the database, the log is written over from its start, in the same file."""
-    shutil.copy(path, tmp_path / "copy.db")
-    starts = """
-        connection = accountant._ledger._store._current()
-        connection.execute("PRAGMA wal_autocheckpoint = 20")
-        for _ in range(60): accountant.spend('alice', coin)
-        noted = connection.execute("SELECT value FROM meta WHERE name = 'log'").fetchone()[0]
-        assert noted > 40, noted
-        """
-    die(path, starts)
-    shutil.copy(path, tmp_path / "whole.db")
-    path.write_bytes((tmp_path / "copy.db").read_bytes())
-    with pytest.raises(LedgerError, match="belongs to another state of the database"):
-        Accountant(path)
-    path.write_bytes((tmp_path / "whole.db").read_bytes())
-    assert tenths(path, "alice") == 61
 
 
 # -- what lies about where no ledger is --------------------------------------------------------------------------
@@ -341,26 +289,3 @@ def test_copy_on_a_read_only_disk_can_be_verified(path: Path) -> None:
 
 
 # -- a ledger that is not closed ---------------------------------------------------------------------------------
-
-
-def test_dropped_accountant_closes_its_files(path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
-    for _ in range(3):
-        accountant = Accountant(path)
-        accountant.spend("alice", coin("0.1"))
-        store = store_of(accountant)
-        del accountant
-        store.__del__()
-        del store
-    assert sorted(contents(path.parent)) == ["budget.db", "budget.db.key"]
-    if before:
-        assert len(os.listdir("/proc/self/fd")) <= before
-    script = """
-        import sys
-        from ldp_budget import Accountant, mechanism
-        accountant = Accountant(sys.argv[1])
-        accountant.spend("alice", mechanism("rr")(epsilon="0.1"))
-        """
-    subprocess.run([sys.executable, "-W", "error", "-c", dedent(script), str(path)], check=True, timeout=60)
-    assert sorted(contents(path.parent)) == ["budget.db", "budget.db.key"]
-    assert tenths(path, "alice") == 5

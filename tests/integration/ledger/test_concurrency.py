@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -76,21 +75,3 @@ return sum(bool(accountant.spend("alice", coin)) for _ in range(20))
         bulk_run = [row["entry"] for row in accountant.history("user-4999")]
         assert singles[0] < bulk_run[-1], "it did not have to wait for the end of the run"
         check(accountant)
-
-
-@pytest.mark.exhaustive
-def test_spend_by_four_processes_starves_none(tmp_path: Path) -> None:
-    """Four spend as fast as they can: when the first is done, all others have been served, too."""
-    path, turns = tmp_path / "budget.db", 400
-    with Accountant(path) as accountant:
-        accountant.set_policy("default", ["lifetime=1000"])
-        work = f"return sum(bool(accountant.spend(str(number), coin)) for _ in range({turns}))"
-        assert together(path, 4, work) == [str(turns)] * 4
-        done: Counter[int] = Counter()
-        for row in accountant.journal():
-            if row["kind"] == "spent":
-                done[row["account"]] += 1
-                if done[row["account"]] == turns:
-                    break
-        assert len(done) == 4
-        assert min(done.values()) >= turns // 10, done

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from decimal import Decimal
@@ -13,9 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from ldp_budget import Accountant, LedgerError
+from ldp_budget import Accountant
 from ledger_contract import check, coin, spent
-from ledger_inside import store_of
 
 OTHER = """
 import sys
@@ -77,17 +74,6 @@ def test_process_reading_its_own_ledger_file_loses_no_spend(path: Path, other: s
         assert all(one.repeated for one in again)
 
 
-def test_readers_keep_their_snapshot_with_other_readers(path: Path) -> None:
-    with Accountant(path) as accountant:
-        accountant.spend("alice", coin("0.1"))
-        with store_of(accountant).snapshot() as rows:
-            before = rows.end()
-            path.read_bytes()
-            run(OTHER, path, "k")
-            assert rows.end() == before
-        assert tenths(accountant, "bob") == 1
-
-
 # -- files that are moved, replaced or deleted -------------------------------------------------------------------
 
 
@@ -143,43 +129,4 @@ def test_ledger_file_mounted_by_itself_is_not_opened(path: Path, tmp_path: Path,
 # -- the key ---------------------------------------------------------------------------------------------------
 
 
-def test_key_file_replaced_by_an_equal_one_changes_nothing(path: Path) -> None:
-    key = path.with_name("budget.db.key")
-    with Accountant(path) as accountant:
-        accountant.spend("alice", coin("0.1"))
-        shutil.copy(key, path.with_name("copy"))
-        os.replace(path.with_name("copy"), key)
-        run(OTHER, path, "k")
-        assert accountant.spend("alice", coin("0.1")).status == "spent"
-        key.write_bytes(bytes(32))
-        os.replace(shutil.copy(key, path.with_name("copy")), key)
-        with pytest.raises(LedgerError, match="was replaced by another one while it was open"):
-            accountant.spend("alice", coin("0.1"))
-
-
 # -- a ledger that went back -----------------------------------------------------------------------------------
-
-
-def test_process_refuses_a_ledger_with_another_history(path: Path) -> None:
-    with Accountant(path) as accountant:
-        accountant.spend("alice", coin("0.1"))
-        connection = sqlite3.connect(path)
-        connection.execute("UPDATE journal SET chain_hash = zeroblob(32) WHERE entry = 2")
-        connection.commit()
-        connection.close()
-        run(OTHER, path, "k")
-        with pytest.raises(LedgerError, match="it was rolled back"):
-            accountant.spend("alice", coin("0.1"))
-
-
-@pytest.mark.exhaustive
-def test_process_closing_one_of_two_accountants_loses_no_spend(path: Path) -> None:
-    with Accountant(path) as accountant:
-        with Accountant(path) as other:
-            other.spend("alice", coin("0.1"))
-        for number in range(3):
-            run(OTHER, path, number)
-            accountant.spend("alice", coin("0.1"))
-    with Accountant(path, create=False) as accountant:
-        assert tenths(accountant, "alice") == 4
-        check(accountant)

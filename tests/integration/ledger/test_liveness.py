@@ -72,18 +72,6 @@ def test_write_within_its_own_transaction_is_an_error_at_once(tmp_path: Path, pl
         check(accountant)
 
 
-def test_write_by_another_accountant_within_a_transaction_is_an_error_as_well(path: Path) -> None:
-    with Accountant(path) as one, Accountant(path) as other:
-
-        def work(transaction: object) -> None:
-            with pytest.raises(LedgerError, match="this thread is already writing to it"):
-                other.spend("bob", coin("0.1"))
-            assert other.balance("bob").limits[0].spent_units.epsilon == 0, "who reads need not wait"
-
-        ledger_of(one).run(work)
-        assert other.spend("bob", coin("0.1"))
-
-
 @pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["path", "':memory:'"])
 def test_signal_handler_that_spends_is_charged_or_refused_at_once(path: Path, kind: str) -> None:

@@ -40,18 +40,6 @@ def places(tmp_path: Path) -> dict[str, Callable[[str], str]]:
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
-def test_move_of_an_empty_server_ledger_onto_itself_is_refused(clock: Clock) -> None:
-    address = new_ledger(2)
-    other = address.replace("@127.0.0.1", "@localhost")
-    if other == address:
-        pytest.skip("the server that is given has no other name that is known")
-    with Accountant(address, clock=clock) as accountant:
-        with pytest.raises(LedgerError, match="a ledger cannot be moved to itself"):
-            accountant.ledger.move_to(other)
-        accountant.set_policy("default", ["lifetime=1"])
-        assert accountant.spend("alice", coin("0.1"))
-
-
 def test_move_to_a_server_with_another_key_is_refused(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,22 +76,3 @@ def test_checkpoints_taken_during_spends_verify(partitions: int) -> None:
         for head in heads[:: max(1, len(heads) // 20)]:
             check(accountant, head)
         check(accountant, heads[-1])
-
-
-@pytest.mark.exhaustive
-def test_checkpoints_and_answers_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, where they fill the parts and where they do not."""
-    from ldp_budget_postgres import statements
-
-    for part in (1, 2, 3, 100):
-        monkeypatch.setattr(statements, "_CHECKPOINTS_TOGETHER", part)
-        monkeypatch.setattr(statements, "_RECORDS_TOGETHER", part)
-        with Accountant(new_ledger(2)) as accountant:
-            accountant.set_policy("default", ["lifetime=99"])
-            heads = []
-            for number in range(6):
-                accountant.spend("alice", coin("0.1"), key=str(number))
-                heads.append(accountant.checkpoint())
-            check(accountant, heads[0])
-            check(accountant, heads[4])
-            assert accountant.stats()["keys"] == 6

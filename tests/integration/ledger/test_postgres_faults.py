@@ -26,7 +26,6 @@ from postgres_faults import (
     entries,
     queued,
     settle,
-    signal_backends,
     spend_amid,
     wait_for_sessions,
     with_port,
@@ -121,24 +120,6 @@ def test_acknowledged_spend_survives_a_killed_server(server: Server, kills: int)
     assert sum(len(granted) for granted, _, _ in outcomes) >= 32
 
 
-@pytest.mark.exhaustive
-def test_server_that_does_not_come_back_is_reported_and_charges_nothing(server: Server, short_patience: None) -> None:
-    address = f"{server.create_database()}?partitions=4"
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        assert accountant.spend("alice", coin(1))
-        server.kill()
-        with pytest.raises(LedgerError, match=NOTHING) as told:
-            accountant.spend("alice", coin(1))
-        assert not told.value.unknown
-        with pytest.raises(LedgerError):
-            accountant.balance("alice")
-        server.restart()
-        assert settle(lambda: accountant.spend("alice", coin(1), key="k"))
-        assert spent(accountant, "alice") == {"lifetime": 2}
-        check(accountant)
-
-
 # -- cut connections -----------------------------------------------------------------------------------------------
 
 
@@ -222,30 +203,6 @@ def test_spend_whose_key_cannot_be_looked_up_is_unknown(
         assert entries(again, "alice") == 1
 
 
-def test_spend_waiting_for_a_lock_over_cut_connections_is_charged_once() -> None:
-    """Nothing was committed yet, so the work is repeated without an error."""
-    address = new_ledger(4)
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        with Lock(address):
-            spending = In(lambda: accountant.spend("alice", coin(1)))
-            for _ in range(3):
-                wait_for_sessions(address, 1, "transactionid")
-                assert signal_backends(address, "pg_terminate_backend", "wait_event = 'transactionid'") == 1
-            wait_for_sessions(address, 1, "transactionid")
-        assert spending.result().status == "spent"
-        with Lock(address):
-            spending = In(lambda: accountant.spend("alice", coin(1)))
-            wait_for_sessions(address, 1, "transactionid")
-            signal_backends(address, "pg_cancel_backend", "wait_event = 'transactionid'")
-            error = spending.result()
-        assert isinstance(error, LedgerError)
-        assert not error.unknown
-        assert NOTHING in str(error)
-        assert spent(accountant, "alice") == {"lifetime": 1}
-        check(accountant)
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
 def test_sessions_ended_at_any_moment_lose_nothing(how: str) -> None:
@@ -253,17 +210,6 @@ def test_sessions_ended_at_any_moment_lose_nothing(how: str) -> None:
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=1000000"])
         spend_amid(accountant, lambda: end_sessions(address, how, 6))
-
-
-def test_open_over_a_cut_connection_raises_a_ledger_error(
-    proxied: tuple[Proxy, str, str],
-) -> None:
-    proxy, address, _ = proxied
-    with Accountant(address):
-        pass
-    proxy.down = True
-    with pytest.raises(LedgerError):
-        Accountant(address)
 
 
 @pytest.mark.exhaustive

@@ -16,7 +16,7 @@ import pytest
 from ldp_budget import Accountant, LedgerError
 from ledger_contract import StoreContract, check, coin, in_threads, spent
 from ledger_scripts import outputs, start
-from postgres_faults import end_sessions, entries, plain_url, settle, spend_amid
+from postgres_faults import entries, plain_url, settle, spend_amid
 from postgres_places import Emptied
 from postgres_pooler import Pooler, find_pgbouncer
 from postgres_servers import Server, standby_of, wait_until
@@ -154,17 +154,6 @@ def test_processes_share_sessions_and_never_statements(place: BehindPooler) -> N
         check(accountant)
 
 
-def test_ledgers_as_many_as_sessions_can_be_opened(place: BehindPooler) -> None:
-    """Opening a ledger needs two sessions at a time for a moment; no process waits with one for the session of another."""
-    Accountant(place.address).close()
-
-    def open_it(number: int) -> bool:
-        with Accountant(place.address, create=False) as accountant:
-            return not accountant.policies()
-
-    assert in_threads(3 * place.pooler.sessions, open_it) == [True] * 3 * place.pooler.sessions
-
-
 # -- trouble -------------------------------------------------------------------------------------------------------
 
 
@@ -183,37 +172,6 @@ def test_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant
 
     assert spend_amid(accountant, trouble)["granted"] > 8
     settle(lambda: check(accountant))
-
-
-@pytest.mark.policy("lifetime=1000000")
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
-def test_sessions_of_the_pooler_ended_at_any_moment_lose_nothing(
-    place: BehindPooler, accountant: Accountant, how: str
-) -> None:
-    assert spend_amid(accountant, lambda: end_sessions(place.direct, how, 6))["granted"]
-
-
-@pytest.mark.exhaustive
-def test_server_gone_behind_the_pooler_is_reported_and_not_flooded(
-    server: Server, tmp_path: Path, short_patience: None
-) -> None:
-    """The pooler accepts every connection, and closes it at once."""
-    with (
-        Pooler(tmp_path / "pooler", server.port, patience=2) as pooler,
-        Accountant(f"{pooler.address(server.create_database())}?partitions=4") as accountant,
-    ):
-        accountant.set_policy("default", ["lifetime=9"])
-        before = pooler.log.read_text().count("login attempt")
-        server.kill()
-        with pytest.raises(LedgerError, match="Nothing was charged") as told:
-            accountant.spend("alice", coin(1))
-        assert not told.value.unknown
-        assert pooler.log.read_text().count("login attempt") - before < 40
-        server.restart()
-        assert settle(lambda: accountant.spend("alice", coin(1))).status == "spent"
-        assert entries(accountant, "alice") == 1
-        check(accountant)
 
 
 # -- what it promises ----------------------------------------------------------------------------------------------

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget_postgres import schema, store
-from ledger_contract import check, coin, in_threads, spent
+from ldp_budget_postgres import schema
+from ledger_contract import check, coin, spent
 from ledger_scripts import let_go, outputs, start, wait_until_ready
 from postgres_faults import ask, entries
 from postgres_places import new_ledger
@@ -51,25 +50,6 @@ def test_processes_together_grant_one_user_exactly_the_limit(partitions: int) ->
 
 
 @pytest.mark.exhaustive
-def test_processes_with_one_key_get_one_charge() -> None:
-    address = new_ledger(4)
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=90"])
-        script = """
-            accountant, receipts = Accountant(address), []
-            ready()
-            for n in range(20):
-                receipts.append(accountant.spend("alice", coin, key=str(n)).receipt)
-            print(*receipts)
-            accountant.close()
-            """
-        first, *others = outputs([start(script, address) for _ in range(3)])
-        assert others == [first] * 2
-        assert entries(accountant, "alice") == 20
-        check(accountant)
-
-
-@pytest.mark.exhaustive
 def test_killed_processes_leave_nothing_behind() -> None:
     address = new_ledger(4)
     with Accountant(address) as accountant:
@@ -97,37 +77,6 @@ def test_killed_processes_leave_nothing_behind() -> None:
 
 
 # -- forks ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.exhaustive
-def test_fork_lets_parent_and_child_spend() -> None:
-    address = new_ledger(4)
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=100000"])
-        script = """
-            accountant = Accountant(address)
-            accountant.spend("alice", coin)
-            for exits in (os._exit, sys.exit) * 3:
-                child = os.fork()
-                if child == 0:
-                    try:
-                        accountant.spend("child", coin)
-                    except ldp_budget.LedgerError as error:
-                        assert "before this process was forked" in str(error)
-                    own = Accountant(address, create=False)
-                    assert own.spend("child", coin)
-                    assert len(own.history("alice")) >= 1
-                    if exits is sys.exit:
-                        own.close()
-                    exits(0)
-                assert accountant.spend("alice", coin)
-                assert os.waitpid(child, 0)[1] == 0
-                assert accountant.spend("alice", coin)
-            accountant.close()
-            """
-        outputs([start(script, address)], waits=False)
-        assert (entries(accountant, "alice"), entries(accountant, "child")) == (13, 6)
-        check(accountant)
 
 
 def test_open_ledger_imports_only_while_forks_wait() -> None:
@@ -221,41 +170,6 @@ def test_create_by_processes_at_once_makes_one_ledger(
         (ledger,) = ask(address, "SELECT value FROM meta WHERE name = 'ledger'")[0]
         if not named:
             assert (tmp_path / "config" / "ldp-budget" / "keys" / f"{ledger.decode()}.key").exists()
-
-
-def test_create_by_threads_at_once_makes_one_ledger() -> None:
-    address = new_ledger(4)
-
-    def make(number: int) -> bool:
-        with Accountant(address) as accountant:
-            accountant.set_policy("default", ["lifetime=99"])
-            return bool(accountant.spend("alice", coin(1)))
-
-    assert in_threads(6, make) == [True] * 6
-    with Accountant(address, create=False) as accountant:
-        assert entries(accountant, "alice") == 6
-        check(accountant)
-
-
-@pytest.mark.some(3)
-@pytest.mark.parametrize("code", ["42P07", "42710", "23505"], ids=["table", "type", "row of a catalogue"])
-def test_create_second_finds_the_ledger_after_any_server_error(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    address = new_ledger(4)
-    make = store.make
-
-    def overtaken(*arguments: Any) -> Any:
-        key = make(*arguments)
-        monkeypatch.setattr(store, "make", make)
-        with Accountant(address) as first:
-            first.set_policy("default", ["lifetime=9"])
-        error = f"DO $$ BEGIN RAISE EXCEPTION 'already exists' USING ERRCODE = '{code}'; END $$"
-        monkeypatch.setattr(schema, "TABLES", [error])
-        return key
-
-    monkeypatch.setattr(store, "make", overtaken)
-    with Accountant(address) as accountant:
-        assert accountant.spend("alice", coin(1))
-        check(accountant)
 
 
 def test_create_without_rights_reports_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import check, coin, in_threads, spent
-from postgres_faults import In, Lock, ask, entries, plain_url, signal_backends, wait_for_sessions
+from ledger_contract import check, coin, spent
+from postgres_faults import In, ask, entries, plain_url, wait_for_sessions
 from postgres_places import new_ledger
 
 pytestmark = pytest.mark.usefixtures("own_keys")
@@ -52,19 +52,6 @@ def test_serialization_failure_repeats_the_whole_work() -> None:
 
 
 @pytest.mark.usefixtures("any_tables")
-def test_retries_of_threads_are_counted_and_charged_once() -> None:
-    address = new_ledger(8)
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        ask(address, REFUSE.format(times=40))
-        receipts = in_threads(16, lambda number: accountant.spend(f"user {number}", coin(1)))
-        assert [receipt.status for receipt in receipts] == ["spent"] * 16
-        assert accountant.repeated == {"40001": 40}
-        assert [entries(accountant, f"user {number}") for number in range(16)] == [1] * 16
-        check(accountant)
-
-
-@pytest.mark.usefixtures("any_tables")
 def test_failure_that_does_not_end_is_reported_and_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from ldp_budget_postgres import store
 
@@ -96,22 +83,3 @@ def test_deadlock_repeats_the_whole_work() -> None:
         assert set(accountant.repeated) == {"40P01"}
         assert accountant.spend("alice", coin(1))
         check(accountant)
-
-
-def test_lost_connection_is_counted() -> None:
-    address = new_ledger(4)
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        with Lock(address):
-            spending = In(lambda: accountant.spend("alice", coin(1)))
-            wait_for_sessions(address, 1, "transactionid")
-            signal_backends(address, "pg_terminate_backend", "wait_event = 'transactionid'")
-            wait_for_sessions(address, 1, "transactionid")
-        assert spending.result().status == "spent"
-        assert sum(accountant.repeated.values()) == 1
-
-
-def test_ledger_in_a_file_repeats_nothing(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=9"])
-    accountant.spend("alice", coin(1))
-    assert accountant.repeated == {}

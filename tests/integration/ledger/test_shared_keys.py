@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import psycopg
@@ -85,41 +84,3 @@ def put(address: str, rows: dict[str, list[tuple[object, ...]]], tables: tuple[s
             cursor.execute(f"DELETE FROM {table}")
             for row in rows[table]:
                 cursor.execute(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(row))})", row)
-
-
-def test_receipt_of_another_file_with_a_copied_key_is_unknown(tmp_path: Path, clock: Clock) -> None:
-    """A key file copied to where the second ledger was to be made."""
-    with Accountant(tmp_path / "one.db", clock=clock) as one:
-        target = tmp_path / "other.db"
-        with Accountant(":memory:", clock=clock) as memory:
-            assert memory.keyed_digest(b"x") != one.keyed_digest(b"x")
-        # A ledger of its own with the key of the first.
-        from ldp_budget.ledger.sqlite import SqliteStore
-
-        SqliteStore(target, create=True, secret=one._ledger.key.secret).close()
-        with Accountant(target, create=False, clock=clock) as other:
-            check_apart(one, other)
-    connection = sqlite3.connect(target)
-    connection.execute("UPDATE meta SET value = x'00' WHERE name = 'ledger_id'")
-    connection.commit()
-    connection.close()
-    with pytest.raises(LedgerError, match="meta was changed"):
-        Accountant(target, create=False)
-
-
-@pytest.mark.parametrize("on_server", [False, True])
-def test_receipt_is_valid_in_a_backup_and_after_a_move(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock, on_server: bool
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    with Accountant(tmp_path / "source.db", clock=clock) as source:
-        receipt = reserve(source)
-        digest = source.keyed_digest(b"x")
-        source.backup(tmp_path / "backup.db")
-        place = new_ledger(2) if on_server else str(tmp_path / "target.db")
-        source.ledger.move_to(place)
-    for where in (place, str(tmp_path / "backup.db")):
-        with Accountant(where, create=False, clock=clock) as opened:
-            assert opened.keyed_digest(b"x") == digest
-            assert opened.commit(receipt).status == "committed"
-            check(opened)

@@ -119,57 +119,6 @@ def test_spend_with_a_reader_that_never_ends_succeeds(path: Path, monkeypatch: p
         check(accountant)
 
 
-class FrozenClock:
-    """A clock for the log that moves only while it is waited."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
-
-
-def test_spend_with_a_held_snapshot_hardly_waits(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backup or a shell held one snapshot: each commit waited 1 s for it from 64 MiB of log on, with the write lock
-    in hand. Spends fell from 5,800 to 62 a second.
-    """
-    clock = FrozenClock()
-    monkeypatch.setattr(log_match, "time", clock)
-    monkeypatch.setattr(log_match, "SHORTENED_BYTES", 1 << 16)
-    monkeypatch.setattr(log_match, "MOST_BYTES", 1 << 16)
-    with Accountant(path) as accountant:
-        with store_of(accountant).snapshot() as rows:
-            rows.end()
-            for _ in range(100):
-                accountant.spend("alice", coin("0.01"))
-            assert log_bytes(path) > 1 << 16
-            assert clock.seconds <= 2 * log_match.WAIT_SECONDS
-        clock.sleep(log_match.ATTEMPT_SECONDS)
-        accountant.spend("alice", coin("0.01"))
-        assert log_bytes(path) == 0
-        check(accountant)
-
-
-def test_waits_for_a_reader_that_stays_become_rare(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an hour next to a held snapshot, spends wait for a few seconds in all."""
-    clock = FrozenClock()
-    monkeypatch.setattr(log_match, "time", clock)
-    limit, waited = log_match.LogLimit(str(path)), 0.0
-    with Accountant(path) as accountant, store_of(accountant).snapshot() as rows:
-        rows.end()
-        accountant.spend("alice", coin("0.01"))
-        connection = writer_of(accountant)
-        while clock.seconds < 3600:
-            before = clock.seconds
-            assert limit.keep(connection, log_match.MOST_BYTES, log_match.MOST_BYTES) or before == clock.seconds
-            waited += clock.seconds - before
-            clock.sleep(0.5)
-    assert 2 * log_match.WAIT_SECONDS < waited < 4
-
-
 @pytest.mark.exhaustive
 def test_erase_empties_the_log_or_says_that_it_could_not(path: Path) -> None:
     with Accountant(path) as accountant:
@@ -317,13 +266,6 @@ def test_checkpoint_within_a_commit_keeps_the_write_lock(path: Path) -> None:
         with open(f"{path}.key", "rb") as key:
             fcntl.flock(key, fcntl.LOCK_EX | fcntl.LOCK_NB)
         check(accountant)
-
-
-def test_sqlite_version_is_reported() -> None:
-    import sqlite3
-
-    with Accountant(":memory:") as accountant:
-        assert accountant.stats()["sqlite"] == sqlite3.sqlite_version
 
 
 # -- an error that leaves it open whether a commit is on the disk ------------------------------------------------

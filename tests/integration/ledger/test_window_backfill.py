@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -45,27 +44,6 @@ def path(tmp_path: Path) -> Path:
 def fill_in_process(path: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", FILL, str(path)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def test_backfill_by_another_process_lets_spends_continue(path: Path) -> None:
-    with fill_in_process(path) as filler, Accountant(path, create=False) as accountant:
-        assert filler.stdin is not None
-        assert filler.stdout is not None
-        for step, line in enumerate(filler.stdout):
-            if line == "filled\n":
-                break
-            # A spend of a user in the current part, in an earlier part, in a later part, and of a new user.
-            for user in (f"user-{step * 50}", "user-0", "user-499", f"new-{step}"):
-                assert accountant.spend(user, coin("0.2"))
-            filler.stdin.write("\n")
-            filler.stdin.flush()
-        assert step == 10
-        check(accountant)
-        assert spent(accountant, "user-499")["month"] == spent(accountant, "user-499")["lifetime"] == Decimal("2.1")
-        assert spent(accountant, "user-0")["month"] == Decimal("2.3")
-        assert spent(accountant, "new-3")["month"] == Decimal("0.2")
-        kinds = [row["kind"] for row in accountant.journal()]
-        assert kinds[kinds.index("period") :].count("spent") == 40
 
 
 @pytest.mark.some(2)

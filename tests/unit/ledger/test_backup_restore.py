@@ -78,14 +78,6 @@ def test_backup_that_fails_leaves_nothing(path: Path, tmp_path: Path, monkeypatc
     assert list(tmp_path.glob("copy*")) == []
 
 
-def test_backup_of_a_ledger_in_memory_succeeds(tmp_path: Path) -> None:
-    with Accountant(":memory:") as accountant:
-        accountant.set_policy("default", ["lifetime=1"])
-        accountant.spend("alice", coin("0.1"))
-        accountant.backup(tmp_path / "kept.db")
-    assert tenths(tmp_path / "kept.db", "alice") == 1
-
-
 # -- what lies about where no ledger is --------------------------------------------------------------------------
 
 
@@ -105,13 +97,6 @@ def test_rollback_journal_next_to_a_ledger_is_refused(path: Path) -> None:
     with pytest.raises(LedgerError, match=r"budget\.db-journal does not belong to it"):
         Accountant(path)
     assert contents(path.parent) == before
-
-
-def test_leftovers_of_a_crashed_create_are_not_taken_for_a_log(tmp_path: Path) -> None:
-    for ending in ("", "-wal", "-shm", "-journal"):
-        (tmp_path / f"budget.db.new{ending}").write_bytes(b"half of it")
-    Accountant(tmp_path / "budget.db").close()
-    assert sorted(contents(tmp_path)) == ["budget.db", "budget.db.key"]
 
 
 # -- read-only places -------------------------------------------------------------------------------------------

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fixed_clock import Clock
-from ldp_budget import Accountant, LedgerError
+from ldp_budget import LedgerError
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.write_queue import Work, WriteQueue, result_of, run_bulk, run_each
-from ledger_contract import check, coin, spent
 from postgres_servers import wait_until
-from queue_callers import Caller, EveryPartition, Transactions, queue_of_transactions, together, works
+from queue_callers import Caller, EveryPartition, Transactions, queue_of_transactions, works
 
 
 def test_bulk_submission_that_fails_after_some_of_its_items_says_that_others_were_charged(
@@ -204,14 +201,6 @@ def test_bulk_queue_ends_its_transaction_early_while_the_main_queue_is_in_one() 
         each.close()
 
 
-def test_bulk_run_in_a_closed_queue_is_refused() -> None:
-    _, queues = bulk_queues()
-    queues[1].close()
-    with pytest.raises(LedgerError, match="this accountant is closed"):
-        run_bulk(queues, run_each, works(1, 2, 3))
-    queues[0].close()
-
-
 def test_stream_of_single_items_does_not_keep_a_bulk_run_waiting() -> None:
     transactions = Transactions(set())
     queue = queue_of_transactions(transactions)
@@ -235,19 +224,3 @@ def test_stream_of_single_items_does_not_keep_a_bulk_run_waiting() -> None:
     over.set()
     assert singles[0] >= 4
     queue.close()
-
-
-def test_bulk_run_and_single_spends_of_one_user_see_each_other(tmp_path: Path, clock: Clock) -> None:
-    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=30"])
-        before, bulk, after = together(
-            accountant,
-            [
-                lambda: accountant.spend("alice", coin(10)),
-                lambda: accountant.spend_many(["alice"] * 2, coin(10)),
-                lambda: accountant.spend("alice", coin(1)),
-            ],
-        )
-        assert (before.status, after.status, bulk.spent) == ("spent", "spent", 1), "the bulk run comes last"
-        assert spent(accountant, "alice") == {"lifetime": 21}
-        check(accountant)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -88,20 +86,6 @@ def test_clock_jump_and_return_allows_reads_and_erasures(accountant: Accountant,
     check(accountant)
 
 
-def test_clock_far_behind_charges_nothing(accountant: Accountant, held: str, clock: Clock) -> None:
-    clock.now = LATER
-    accountant.spend("alice", coin(2))
-    clock.now = LATER - timedelta(seconds=5, microseconds=1)
-    before = everything(accountant)
-    for charge in everything_that_charges(accountant, held):
-        with pytest.raises(ClockError, match=r"more than 5 s before the newest entry of .*\. Nothing was charged\."):
-            charge()
-    assert everything(accountant) == before
-    assert accountant.spend("alice", coin(1), key="k").repeated, "an answer is an answer"
-    clock.now = LATER - timedelta(seconds=5)
-    assert accountant.spend("alice", coin(1)).status == "spent"
-
-
 # -- a clock that is none ----------------------------------------------------------------------------------------
 
 
@@ -168,67 +152,13 @@ def test_clock_running_away_is_refused_before_a_write(steady: Clock, hours: floa
         check(accountant)
 
 
-def test_clock_may_run_away_up_to_its_bound(steady: Clock) -> None:
-    for bound, hours in ((3600, 0.9), (3 * 3600, 2.9), (math.inf, 10_000)):
-        with Accountant(":memory:", clock_bound=bound) as accountant:
-            accountant.set_policy("default", LIMITS)
-            steady.advance(hours=-hours)
-            assert accountant.spend("alice", coin(1)).status == "spent"
-
-
 @pytest.mark.parametrize("bound", [0, -1, math.nan, "3600", None, True])
 def test_clock_bound_is_a_number_of_seconds(bound: Any) -> None:
     with pytest.raises(InvalidParameter, match="clock_bound must be a number of seconds > 0"):
         Accountant(":memory:", clock_bound=bound)
 
 
-def test_clock_of_an_idle_ledger_is_no_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a week without entries both clocks have advanced."""
-    passed, real, running = 0.0, clocks.steady, time.time
-    monkeypatch.setattr(clocks, "steady", lambda: real() + passed)
-    monkeypatch.setattr(time, "time", lambda: running() + passed)
-    with Accountant(":memory:", clock=time.time) as accountant:
-        accountant.set_policy("default", LIMITS)
-        passed = 7 * 86_400.0
-        assert accountant.spend("alice", coin(1)).status == "spent"
-
-
-def test_clock_of_the_caller_may_jump_forward(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", LIMITS)
-    for days in (1, 30, 10_000):
-        clock.advance(days=days)
-        assert accountant.spend("alice", coin(1)).status == "spent"
-
-
 # -- a repair ----------------------------------------------------------------------------------------------------
-
-
-def test_clock_repair_allows_spends_and_restores_no_budget(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", LIMITS)
-    accountant.spend("alice", coin(1))
-    accountant.spend("alice", RAPPOR, label="home")
-    head = check(accountant)
-    clock.now = LATER
-    accountant.spend("alice", coin("3.5"))
-    accountant.spend("alice", RAPPOR, label="home")
-    accountant.spend("bob", coin(9))
-    clock.now = NOON + timedelta(hours=1)
-    assert accountant.repair_clock() is True
-    entry = list(accountant.journal())[-1]
-    assert (entry["kind"], entry["at"], entry["account"]) == ("clock", "2026-11-21T13:00:00Z", None)
-    check(accountant, head)
-    # 1 and 3.5, and two reports of home.
-    assert spent(accountant, "alice") == dict.fromkeys(("lifetime", "day", "week", "month"), Decimal("7.89"))
-    assert not accountant.spend("bob", coin("1e-9"))
-    assert not accountant.spend("alice", coin("1.2"))
-    assert accountant.spend("alice", RAPPOR, label="home").epsilon == 0.63, "the curve continues, too"
-    check(accountant)
-    clock.advance(days=1)
-    assert spent(accountant, "bob") == {"lifetime": 9, "day": 0, "week": 9, "month": 9}
-    assert accountant.spend("bob", coin(1)).status == "spent"
-    clock.now = LATER
-    assert spent(accountant, "bob")["day"] == 9, "there it counts as well"
-    check(accountant)
 
 
 def test_clock_repair_before_midnight_counts_charges_dated_after_it(accountant: Accountant, clock: Clock) -> None:
@@ -266,20 +196,6 @@ def test_verify_with_an_earlier_date_than_a_repair_finds_it(
     clock.advance(seconds=-1)
     accountant.spend("alice", coin(1))
     assert accountant.verify().problems == ("journal: entry 2 is dated before the one before it",)
-
-
-def test_clock_repair_of_a_clock_not_behind_is_refused(accountant: Accountant, clock: Clock) -> None:
-    assert accountant.repair_clock() is False
-    accountant.set_policy("default", LIMITS)
-    before = everything(accountant)
-    assert accountant.repair_clock() is False
-    clock.advance(seconds=-5)
-    assert accountant.repair_clock() is False
-    assert everything(accountant) == before
-    clock.advance(seconds=-1)
-    assert accountant.repair_clock() is True
-    assert accountant.repair_clock() is False
-    check(accountant)
 
 
 def test_clock_repair_ends_earlier_reservations(accountant: Accountant, clock: Clock) -> None:
@@ -334,45 +250,6 @@ def test_void_near_a_clock_repair_keeps_the_repaired_sums(accountant: Accountant
     accountant.void(accountant.reserve("alice", SLACK).receipt or "")
     assert spent(accountant, "alice") == {"lifetime": 4, "day": 4}
     check(accountant)
-
-
-def test_clock_repair_leaves_an_erased_user_unchanged(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", LIMITS)
-    accountant.spend("alice", RAPPOR, label="home")
-    clock.now = LATER
-    for user in ("alice", "bob"):
-        accountant.spend(user, RAPPOR, label="home")
-    accountant.erase("alice")
-    clock.now = NOON
-    accountant.repair_clock()
-    check(accountant)
-    accountant.erase("bob")
-    check(accountant)
-
-
-def test_stored_receipt_belongs_to_the_windows_of_its_time(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", LIMITS)
-    clock.now = LATER
-    first = accountant.spend("alice", coin(1), key="k")
-    clock.now = NOON
-    accountant.repair_clock()
-    assert accountant.spend("alice", coin(1), key="k").to_json() == {**first.to_json(), "repeated": True}
-
-
-def test_clock_repair_persists(tmp_path: Path, clock: Clock) -> None:
-    """In a file, for the next process."""
-    path = tmp_path / "budget.db"
-    with Accountant(path, clock=clock) as accountant:
-        accountant.set_policy("default", LIMITS)
-        clock.now = LATER
-        accountant.spend("alice", coin(4))
-        clock.now = NOON
-    with Accountant(path, clock=clock) as accountant:
-        assert accountant.repair_clock()
-    with Accountant(path, clock=clock) as accountant:
-        assert spent(accountant, "alice")["day"] == 4
-        assert not accountant.spend("alice", coin(6))
-        check(accountant)
 
 
 # -- against a recomputation -------------------------------------------------------------------------------------

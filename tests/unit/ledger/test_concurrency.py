@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 import threading
 import tracemalloc
@@ -23,51 +22,9 @@ from ldp_budget.accounting import bulk_run
 from ldp_budget.accounting.policies import Plan
 from ldp_budget.guarantees import Approximate, Gaussian, Memoised, Pure, Unbounded, ZeroConcentrated
 from ldp_budget.ledger.sqlite import connection
-from ledger_contract import check, coin, in_threads, promising, spent
-from ledger_inside import tables
+from ledger_contract import check, coin, promising, spent
 
 # -- processes and threads -----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_spend_by_64_threads_with_keys_shares_transactions(tmp_path: Path, clock: Clock) -> None:
-    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=20"])
-
-        def spend(number: int) -> list[Any]:
-            # Half of the keys are asked by two threads.
-            keys = [f"{number // 2}/{turn}" if turn % 2 else f"{number}|{turn}" for turn in range(6)]
-            return [(key, accountant.spend("alice", coin("0.1"), key=key)) for key in keys]
-
-        answers = list(itertools.chain(*in_threads(64, spend)))
-        first = {key: receipt for key, receipt in answers if not receipt.repeated}
-        assert len(first) == 64 * 3 + 32 * 3 == len(answers) - sum(receipt.repeated for _, receipt in answers)
-        for key, receipt in answers:
-            assert (receipt.status, receipt.receipt) == (first[key].status, first[key].receipt)
-        assert sum(bool(receipt) for receipt in first.values()) == 200
-        assert spent(accountant, "alice") == {"lifetime": 20}
-        with tables(accountant) as transaction:
-            links = transaction.execute("SELECT count(*) FROM journal WHERE chain_hash IS NOT NULL").fetchone()[0]
-        assert links < 201, "some spends shared a transaction, and so a link and a wait for the disk"
-        check(accountant)
-
-
-def test_spend_with_an_error_in_one_thread_affects_no_other(tmp_path: Path, clock: Clock) -> None:
-    """Threads that share a transaction share no errors of the caller's making."""
-    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=1000"])
-        accountant.spend("alice", coin(1), key="taken")
-
-        def work(number: int) -> Any:
-            if number % 3 == 0:
-                return accountant.spend("alice", coin(2), key="taken")
-            if number % 3 == 1:
-                return accountant.spend("alice", coin(1), policy="unknown")
-            return accountant.spend("alice", coin(1))
-
-        answers = in_threads(24, work)
-        assert [type(answer).__name__ for answer in answers] == ["KeyConflict", "UnknownName", "Receipt"] * 8
-        assert spent(accountant, "alice") == {"lifetime": 9}
 
 
 # -- a locked ledger -----------------------------------------------------------------------------------------
@@ -188,27 +145,6 @@ def test_spend_many_memory_does_not_grow_with_the_stream(tmp_path: Path, small_b
         assert long < 1.5 * short
 
 
-def test_spend_many_without_callback_returns_the_refused_users(accountant: Accountant, small_batches: int) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    users = [f"user-{number % 130}" for number in range(390)]
-    result = accountant.spend_many(users, coin("0.5"))
-    assert result.to_json() == {"spent": 260, "refused": 130, "repeated": 0}
-    assert Counter(result.refused_users) == Counter(users[:130])
-
-
-@pytest.mark.parametrize("together", [True, False])
-def test_spend_many_charges_a_user_listed_twice_twice(
-    accountant: Accountant, small_batches: int, together: bool
-) -> None:
-    """In one batch or in two."""
-    accountant.set_policy("default", ["lifetime=10"])
-    apart = [] if together else [f"other-{number}" for number in range(small_batches)]
-    assert accountant.spend_many(["alice", "bob", *apart, "alice"], coin(1)).spent == 3 + len(apart)
-    assert spent(accountant, "alice") == {"lifetime": 2}
-    assert [row["epsilon"] for row in accountant.history("alice")] == [1, 1]
-    check(accountant)
-
-
 def test_spend_many_interrupted_is_completed_by_running_it_again(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=1"])
     accountant.spend("user-7", coin(1))
@@ -229,83 +165,6 @@ def test_spend_many_interrupted_is_completed_by_running_it_again(accountant: Acc
     check(accountant)
 
 
-@pytest.mark.slow
-def test_spend_many_again_with_other_users_is_a_conflict(accountant: Accountant, small_batches: int) -> None:
-    accountant.set_policy("default", ["lifetime=10"])
-    accountant.set_policy("other", ["lifetime=10"])
-    users = [f"user-{number}" for number in range(250)]
-    accountant.spend_many(users, coin(1), key="run", digest="00")
-    for changed, mechanism, more in (
-        ([*users[:249], "mallory"], coin(1), {"digest": "00"}),
-        ([*users[1:], users[0]], coin(1), {"digest": "00"}),
-        (users[:249], coin(1), {"digest": "00"}),
-        (users, coin(2), {"digest": "00"}),
-        (users, coin(1), {"digest": "01"}),
-        (users, coin(1), {}),
-        (users, coin(1), {"digest": "00", "policy": "other"}),
-    ):
-        with pytest.raises(KeyConflict, match=r"'run' was already used for a different request"):
-            accountant.spend_many(changed, mechanism, key="run", **more)
-    assert {spent(accountant, user)["lifetime"] for user in users} == {1}
-    assert spent(accountant, "mallory") == {"lifetime": 0}
-    assert not accountant.spend("alice", coin(1), key="run#1").repeated, "a user's keys are another matter"
-    result = accountant.spend_many([*users, *users[:60]], coin(1), key="longer")
-    assert result.spent == 310, "another key is another run"
-
-
-@pytest.mark.parametrize("length", [0, 100, 200])
-@pytest.mark.parametrize("shards", [1, 2, 3])
-def test_spend_many_again_with_more_or_fewer_users_is_a_conflict(
-    accountant: Accountant, small_batches: int, length: int, shards: int
-) -> None:
-    """A run of 200 users, in batches of 100, was repeated with 201: user 201 was charged; with 100, all was well."""
-    accountant.set_policy("default", ["lifetime=10"])
-    users = [f"user-{number}" for number in range(300)]
-    for shard in range(1, shards + 1):
-        accountant.spend_many(users[:length], coin(1), key="run", shard=(shard, shards))
-    before = accountant.stats()["entries"]
-    again = accountant.spend_many(users[:length], coin(1), key="run")
-    assert again.to_json() == {"spent": 0, "refused": 0, "repeated": length}
-    for other in {0, 1, 100, 101, 200, 201, 300} - {length}:
-        with pytest.raises(KeyConflict):
-            accountant.spend_many(users[:other], coin(1), key="run")
-        conflicts = 0
-        for shard in range(1, shards + 1):
-            try:
-                accountant.spend_many(users[:other], coin(1), key="run", shard=(shard, shards))
-            except KeyConflict:
-                conflicts += 1
-        assert conflicts, "one of the shards at least"
-    assert accountant.stats()["entries"] == before
-    check(accountant)
-
-
-def test_spend_many_interrupted_at_the_end_of_a_batch_takes_the_remaining_users(
-    accountant: Accountant, small_batches: int
-) -> None:
-    """The end is bound where the list ends, and nowhere before."""
-    accountant.set_policy("default", ["lifetime=10"])
-    users = [f"user-{number}" for number in range(200)]
-
-    def failing() -> Iterator[str]:
-        yield from users[:100]
-        raise ConnectionError("the source of users is gone")
-
-    with pytest.raises(ConnectionError):
-        accountant.spend_many(failing(), coin(1), key="run")
-    assert accountant.spend_many(users, coin(1), key="run").to_json() == {"spent": 100, "refused": 0, "repeated": 100}
-    check(accountant)
-
-
-def test_spend_many_tells_lists_with_equal_joined_text_apart(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    for number, users in enumerate((["a\nb", "c"], ["a,b", "c"], ["a", "b,c"], ["a', 'b", "c"])):
-        accountant.spend_many(users, coin("0.1"), key=f"run-{number}")
-    for number, users in enumerate((["a", "b\nc"], ["a", "b,c"], ["a,b", "c"], ["a", "b', 'c"])):
-        with pytest.raises(KeyConflict):
-            accountant.spend_many(users, coin("0.1"), key=f"run-{number}")
-
-
 @pytest.mark.parametrize("users", ["alice", b"alice", [""], ["alice", 7], ["alice", None]])
 def test_spend_many_of_invalid_users_raises(accountant: Accountant, users: Any) -> None:
     """A single name would otherwise be charged letter by letter."""
@@ -320,34 +179,6 @@ def test_spend_many_under_a_plan_charges_one_user_at_a_time(accountant: Accounta
     with pytest.raises(NotSupported, match="has a plan, so its users cannot be charged in bulk"):
         accountant.spend_many(["alice"], coin(1))
     assert accountant.stats()["users"] == 0
-
-
-def test_spend_many_counts_refusals_by_limit(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=3", "lifetime=4,1e-6,zcdp", "day=1.5,1e-9", "day=4,1e-6,gdp"])
-    for _ in range(2):
-        assert accountant.spend("used up long ago", coin("0.1"), reports=13)
-        clock.advance(days=1)
-    accountant.spend("used up today", coin("0.1"), reports=10)
-    accountant.spend("a little", coin("0.1"))
-    users = ["used up long ago", "used up today", "a little", "new"]
-    refused = accountant.spend_many(users, coin("0.6")).refused_users
-    assert set(refused) == {"used up long ago", "used up today"}
-    assert accountant.quote("used up long ago", coin("0.6")).binding == ("lifetime",)
-    assert accountant.quote("used up today", coin("0.6")).binding[0] == "day"
-    check(accountant)
-
-
-def test_spend_many_refuses_an_unbounded_sum_only_where_it_counts(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=9,1e-6"])
-    accountant.set_policy("zcdp", ["lifetime=9,1e-6,zcdp"])
-    rho = promising(ZeroConcentrated("0.01"))
-    assert accountant.spend("alice", rho, policy="zcdp").status == "spent"
-    assert accountant.spend_many(["alice", "bob"], rho, policy="zcdp").spent == 2
-    assert accountant.spend_many(["alice", "carol"], coin("0.1")).refused_users == ["alice"]
-    assert accountant.spend_many(["alice", "carol"], coin("0.1"), policy="zcdp").spent == 2
-    assert accountant.spend_many(["dave"], promising(Unbounded()), policy="zcdp").refused == 1
-    assert accountant.balance("bob", "default").limits[0].spent_units.epsilon is None
-    check(accountant)
 
 
 # -- the law: in bulk is one by one ---------------------------------------------------------------------------

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from fixed_clock import Clock
-from ldp_budget import Accountant, InvalidParameter, UnknownName, UserErased
+from ldp_budget import Accountant, UnknownName, UserErased
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.keyfile import read_key
 from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
 from ledger_inside import tables
 
 RAPPOR = promising(CURVE)
-ERASED = "this user was erased, and gets no new budget"
 
 
 def live(accountant: Accountant, user: str) -> dict[str, str]:
@@ -47,50 +46,6 @@ def without_notes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 # -- no fresh budget -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_erased_user_is_refused_by_every_operation(accountant: Accountant, known: bool) -> None:
-    """Also one who was never charged."""
-    if known:
-        live(accountant, "alice")
-    assert accountant.erase("alice", unknown=not known) == known
-    for ask in (accountant.spend, accountant.reserve, accountant.quote):
-        receipt = ask("alice", coin("1e-9"))
-        assert (receipt.status in ("refused", "quoted"), receipt.affordable_reports, receipt.why) == (True, 0, ERASED)
-        assert ERASED.capitalize() in receipt.explain()
-    assert accountant.spend_many(["alice", "bob"], coin(1)).refused_users == ["alice"]
-    assert accountant.spend("alice", RAPPOR, label="home of alice").status == "refused"
-    check(accountant)
-
-
-def test_erase_twice_writes_one_tombstone(accountant: Accountant, clock: Clock) -> None:
-    live(accountant, "alice")
-    assert accountant.erase("alice")
-    before = list(accountant.journal())
-    clock.advance(days=3)
-    assert not accountant.erase("alice")
-    assert list(accountant.journal()) == before
-    assert accountant.stats()["erased"] == 1
-
-
-def test_erased_user_gets_no_fresh_budget_under_any_policy(accountant: Accountant) -> None:
-    live(accountant, "alice")
-    accountant.erase("alice")
-    accountant.set_policy("new", ["lifetime=100", "month=100"])
-    assert accountant.spend("alice", coin("0.1"), policy="new").status == "refused"
-    check(accountant)
-
-
-def test_erased_user_idempotency_key_returns_no_receipt(accountant: Accountant) -> None:
-    """The stored answer went; a retry is a new request, and refused. Bulk keys name runs, and stay."""
-    live(accountant, "alice")
-    accountant.erase("alice")
-    again = accountant.spend("alice", coin("0.5"), reports=2, key="alice/1")
-    assert (again.status, again.repeated) == ("refused", False)
-    assert accountant.spend("alice", coin("0.5"), reports=2, key="alice/1").repeated is False, "nor is it kept"
-    assert accountant.spend("bob", coin("0.5"), key="alice/1").status == "spent", "a key is its user's own"
-    assert accountant.spend_many(["alice", "another"], coin("0.25"), key="run with alice").repeated == 2
 
 
 # -- nothing leads back --------------------------------------------------------------------------------------
@@ -162,14 +117,6 @@ def test_erase_keeps_sums_and_hash_chain_valid(accountant: Accountant, clock: Cl
     assert accountant.balance("bob").limits[0] == bob
 
 
-def test_erase_keeps_the_equal_label_of_other_users(accountant: Accountant) -> None:
-    for user in ("alice", "bob"):
-        accountant.spend(user, RAPPOR, label="home")
-    accountant.erase("alice")
-    assert accountant.spend("bob", RAPPOR, label="home").epsilon == 1.35
-    check(accountant)
-
-
 def test_erase_does_not_reuse_the_account_number(accountant: Accountant) -> None:
     accountant.spend("alice", coin(1))
     accountant.erase("alice")
@@ -207,12 +154,6 @@ def test_erased_user_open_reservation_can_be_resolved(
         {"commit": accountant.void, "void": accountant.commit}[step](held)
     assert accountant.spend("alice", coin("1e-9")).status == "refused"
     check(accountant)
-
-
-@pytest.mark.parametrize("name", ["", None, 7])
-def test_erase_of_an_invalid_name_raises(accountant: Accountant, name: Any) -> None:
-    with pytest.raises(InvalidParameter, match="user"):
-        accountant.erase(name)
 
 
 @pytest.mark.slow
@@ -254,27 +195,3 @@ def test_erase_of_an_unknown_user_needs_unknown_true(accountant: Accountant) -> 
     assert accountant.erase("alice", unknown=True) is True
     assert accountant.erase("alice") is False, "done before"
     check(accountant)
-
-
-def test_erase_of_a_user_with_refusals_only_succeeds(accountant: Accountant) -> None:
-    """An answer is kept under the key, and goes with the user."""
-    accountant.spend("carol", coin(50), key="refused")
-    assert accountant.erase("carol") is True
-    assert accountant.stats()["keys"] == 0
-    check(accountant)
-
-
-def test_erased_user_balance_shows_no_budget(accountant: Accountant) -> None:
-    live(accountant, "alice")
-    assert "erased" not in accountant.balance("alice").to_json()
-    accountant.erase("alice")
-    balance = accountant.balance("alice")
-    assert balance.erased
-    assert balance.to_json() == {
-        "user": "alice",
-        "policy": "default",
-        "limits": [],
-        "odometer": None,
-        "erased": True,
-    }
-    assert (accountant.is_erased("alice"), accountant.is_erased("bob")) == (True, False)

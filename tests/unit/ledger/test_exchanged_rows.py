@@ -90,14 +90,6 @@ def test_all_rows_of_another_ledger_are_refused(pair: tuple[Path, Path], tmp_pat
         pass  # it is refused already when it is opened
 
 
-def test_ledgers_of_the_pair_verify_by_themselves(pair: tuple[Path, Path], clock: Clock) -> None:
-    clock.advance(hours=2)
-    for path in pair:
-        with Accountant(path, create=False, clock=clock) as accountant:
-            assert accountant.verify().ok
-            assert accountant.spend("ada", coin(20), key="refused").repeated
-
-
 def test_every_hash_that_binds_rows_names_the_ledger() -> None:
     """A user, an idempotency key and a label keep their hashes when a ledger is moved or copied."""
     secrets = [Secret(b"s" * 32) for _ in range(3)]

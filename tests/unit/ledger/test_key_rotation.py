@@ -103,32 +103,6 @@ def test_key_rotation_changes_no_balance_and_no_result(accountant: Accountant, c
 
 
 @pytest.mark.slow
-def test_rotation_continues_the_curve_of_a_memoized_value(accountant: Accountant) -> None:
-    first = accountant.spend("alice", promising(CURVE), label="home")
-    held = accountant.reserve("alice", promising(CURVE), label="home")
-    exchange(accountant)
-    third = accountant.spend("alice", promising(CURVE), label="home")
-    assert first
-    assert held
-    assert third
-    assert accountant.void(str(held.receipt)).status == "voided"
-    with Accountant(":memory:") as other:
-        other.set_policy("default", ["lifetime=9", "day=9"])
-        for _ in range(2):
-            other.spend("alice", promising(CURVE), label="home")
-        assert spent(accountant, "alice") == spent(other, "alice")
-    check(accountant)
-
-
-def test_rotation_puts_a_new_secret_in_use(accountant: Accountant) -> None:
-    assert exchange(accountant) == 2
-    assert exchange(accountant) == 3
-    assert ledger_of(accountant).key.in_use.number == ledger_of(accountant).key.newest == 3
-    kinds = [row["kind"] for row in accountant.journal()]
-    assert kinds.count("rekeyed") == 2
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("owner", [key_rotation, Key])
 def test_interrupted_rotation_is_completed_by_the_next(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch, owner: Any
@@ -170,17 +144,6 @@ def test_open_ledger_refuses_everything_after_a_rotation(accountant: Accountant)
     reopen(accountant)
     assert accountant.spend("alice", coin(1), key="a").repeated
     check(accountant)
-
-
-@pytest.mark.slow
-def test_verify_after_a_rotation_finds_an_earlier_head(accountant: Accountant) -> None:
-    in_use(accountant)
-    heads = [accountant.checkpoint(), accountant.stats()["head"]]
-    for _ in range(2):
-        exchange(accountant)
-        heads.append(accountant.checkpoint())
-        accountant.spend("alice", coin("0.1"))
-    assert all(accountant.verify(head).ok for head in heads)
 
 
 # -- attacks with the old secret --------------------------------------------------------------------------
@@ -230,24 +193,6 @@ def test_old_secret_after_a_rotation_finds_no_user(stolen: tuple[Path, Key]) -> 
         for mark, label, salt in marks:
             assert key.commitment(salt, label) != mark
             assert key.commitment(salt, names["a label"]) != mark
-
-
-def test_old_secret_before_a_rotation_forges_each_record(tmp_path: Path) -> None:
-    """Otherwise the test before says nothing."""
-    path = tmp_path / "budget.db"
-    with Accountant(path) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        in_use(accountant)
-        key = ledger_of(accountant).key
-        alice = key.hash(b"user", "alice")
-        found = stored(path)
-        for name in (
-            alice,
-            key.hash(b"user", "erased"),
-            key.hash(b"key", "a"),
-            key.hash(b"label", f"{alice.hex()} home"),
-        ):
-            assert name.hex().upper().encode() in found
 
 
 def forged_link(connection: sqlite3.Connection, key: Key) -> None:
@@ -403,23 +348,6 @@ def test_rotation_does_not_validate_a_changed_row(tmp_path: Path, clock: Clock) 
 # -- several processes, machines, copies ------------------------------------------------------------------
 
 
-def test_process_that_has_the_ledger_open_refuses_after_a_rotation(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "budget.db"
-    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
-        one.set_policy("default", ["lifetime=9"])
-        assert other.spend("alice", coin(1), key="k")
-        exchange(one)
-        before = one.stats()["entries"]
-        for act in (lambda: other.spend("alice", coin(1)), lambda: other.balance("alice"), other.verify):
-            with pytest.raises(LedgerKeyMissing, match="rotated to secret 2") as raised:
-                act()
-            assert (raised.value.code, raised.value.secret) == ("ledger-key-missing", 2)
-        assert one.stats()["entries"] == before
-    with Accountant(path, clock=clock) as later:
-        assert later.spend("alice", coin(1), key="k").repeated
-        assert later.ledger.check_up() == dict.fromkeys(["schema", "key", "clock"])
-
-
 @pytest.mark.parametrize("rotated_before", [False, True])
 def test_machine_without_the_new_secret_writes_nothing(tmp_path: Path, clock: Clock, rotated_before: bool) -> None:
     """As on a machine to which the file was not copied."""
@@ -564,15 +492,6 @@ def test_damaged_key_file_is_refused(tmp_path: Path, damage: Callable[[str], str
     key = path.with_name("budget.db.key")
     key.write_text(damage(key.read_text()))
     with pytest.raises(LedgerError, match=r"its key .* (was changed|bytes instead of 32)"):
-        Accountant(path)
-
-
-def test_rotation_of_a_sandbox_keeps_a_sandbox_key(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "budget.db"
-    with Accountant(path, sandbox=True, clock=clock) as accountant:
-        exchange(accountant)
-        assert accountant.sandbox
-    with pytest.raises(LedgerError, match="this is a sandbox, and a real ledger was asked for"):
         Accountant(path)
 
 

@@ -263,17 +263,6 @@ def test_failed_group_commit_raises_for_each_caller(tmp_path: Path, clock: Clock
         check(accountant)
 
 
-def test_reader_waits_for_a_log_recovery_as_long_as_a_writer(accountant: Accountant, faulty: Faulty) -> None:
-    """After a crash SQLite recovers the log, and locks all others out meanwhile."""
-    accountant.set_policy("default", ["lifetime=3"])
-    for number in (1, 2):
-        busy = sqlite3.OperationalError("database is locked")
-        busy.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY
-        faulty.plan(number, False, busy)
-        assert spent(accountant, "alice") == {"lifetime": 0}
-        assert faulty.stop().count("BEGIN") == 2, "it began again"
-
-
 # -- no room, and no right to write ----------------------------------------------------------------------------
 
 
@@ -348,29 +337,6 @@ def test_guard_without_a_file_is_an_error_and_leaves_nothing_open(
     Accountant(tmp_path / "budget.db").close()
 
 
-def test_writer_that_can_only_read_is_replaced_by_the_next(tmp_path: Path, fallback: list[str]) -> None:
-    """The connection was kept, and every later spend of the process failed."""
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=1"])
-    with Accountant(tmp_path / "budget.db") as accountant:
-        with store_of(accountant).snapshot():  # which has the only connection
-            fallback.append("mode=ro")
-            with pytest.raises(LedgerError, match="it can only be read"):
-                accountant.spend("alice", coin("0.1"))
-            assert accountant.spend("alice", coin("0.1"))
-        assert accountant.ledger.check_up() == {"schema": None, "key": None, "clock": None}
-
-
-def test_check_up_of_a_ledger_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    """It looked at what can be read alone, and `/readyz` said "ready"."""
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=1"])
-        uri = f"file:{tmp_path / 'budget.db'}?mode=ro"
-        writer_of(accountant).close()
-        replace_writer(accountant, sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False))
-        assert "it can only be read" in str(accountant.ledger.check_up()["schema"])
-
-
 @pytest.mark.slow
 def test_backup_that_stays_locked_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python tries each step of a copy for ever, so `backup` never returned where locks fail each time."""
@@ -431,31 +397,6 @@ def test_create_with_a_key_but_no_ledger_is_refused(tmp_path: Path, left: str) -
     with pytest.raises(LedgerError, match="the ledger is missing"):
         Accountant(tmp_path / "budget.db")
     assert not (tmp_path / "budget.db").exists()
-
-
-def _may_only_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the right to write away; from root, who has every right, by saying that there is none."""
-    if os.getuid() != 0:
-        path.chmod(0o400)
-        return
-    monkeypatch.setattr(file_guard, "is_read_only", lambda file: True)
-
-
-def test_read_only_file_is_not_charged(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "budget.db"
-    with Accountant(path, clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=3"])
-        accountant.spend("alice", coin(1), key="k")
-    _may_only_read(path, monkeypatch)
-    with Accountant(path, create=False, clock=clock) as accountant:
-        assert spent(accountant, "alice") == {"lifetime": 1}
-        for call in (accountant.spend, accountant.reserve):
-            with pytest.raises(LedgerError, match="readonly"):
-                call("alice", coin(1), key="l")
-        with pytest.raises(LedgerError, match="readonly"):
-            accountant.spend_many(["alice"], coin(1))
-        assert spent(accountant, "alice") == {"lifetime": 1}
-        check(accountant)
 
 
 # -- changed behind its back ---------------------------------------------------------------------------------
@@ -678,23 +619,6 @@ def test_verify_with_a_deleted_row_finds_it(rich: Accountant, table: str) -> Non
 def test_verify_with_several_changed_values_finds_it(rich: Accountant, statements: list[str]) -> None:
     found = problems_after(rich, *((statement, ()) for statement in statements))
     assert found
-
-
-@pytest.mark.slow
-def test_verify_of_an_older_copy_with_the_head_finds_it(tmp_path: Path, clock: Clock) -> None:
-    path, copy = tmp_path / "budget.db", tmp_path / "old"
-    with Accountant(path, clock=clock) as accountant:
-        enrich(accountant, clock)
-    shutil.copy(path, copy)
-    with Accountant(path, clock=clock) as accountant:
-        accountant.spend("alice", coin("0.25"))
-        head = check(accountant)
-    shutil.copy(copy, path)
-    with Accountant(path, clock=clock) as accountant:
-        check(accountant)
-        verification = accountant.verify(head)
-        assert not verification.ok
-        assert f"the head {head} is not in the chain" in verification.problems[0]
 
 
 @pytest.fixture(scope="module")

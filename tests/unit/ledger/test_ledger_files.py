@@ -11,20 +11,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
-from ldp_budget.ledger.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
-from ldp_budget.registry.collections import Collection
-from ledger_inside import BusyWriter, store_of
-from ledger_places import as_unprivileged, closed_copy
+from ldp_budget.ledger.sqlite.schema import SCHEMA_VERSION
+from ledger_inside import BusyWriter
 
 if TYPE_CHECKING:
-    from fixed_clock import Clock
+    pass
 
 Coin = Callable[[Any], Mechanism]
 
@@ -68,10 +65,6 @@ def test_create_makes_ledger_and_key_for_the_owner_only(tmp_path: Path, coin: Co
     assert set(modes.values()) == {0o600}
 
 
-def test_close_leaves_only_the_two_files(path: Path) -> None:
-    assert sorted(contents(path.parent)) == ["budget.db", "budget.db.key"]
-
-
 @pytest.mark.parametrize("name", ["with space.db", "a?mode=ro#b%20.db", "größe.db", "-x"])
 def test_create_with_any_file_name_succeeds(tmp_path: Path, coin: Coin, name: str) -> None:
     for expected in ([], ["default"]):
@@ -81,24 +74,12 @@ def test_create_with_any_file_name_succeeds(tmp_path: Path, coin: Coin, name: st
     assert sorted(contents(tmp_path)) == sorted([name, f"{name}.key"])
 
 
-def test_relative_path_is_resolved_at_opening(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(path.parent)
-    with Accountant(path.name) as accountant:
-        assert store_of(accountant).name == str(path)
-
-
 def test_open_without_create_makes_no_ledger(tmp_path: Path) -> None:
     with pytest.raises(LedgerMissing, match="this ledger does not exist"):
         Accountant(tmp_path / "budget.db", create=False)
     with pytest.raises(LedgerError, match=r"the folder .*/nowhere does not exist"):
         Accountant(tmp_path / "nowhere" / "budget.db")
     assert contents(tmp_path) == {}
-
-
-def test_create_after_a_crashed_create_succeeds(tmp_path: Path) -> None:
-    (tmp_path / "budget.db.new").write_bytes(b"half a ledger")
-    Accountant(tmp_path / "budget.db").close()
-    assert sorted(contents(tmp_path)) == ["budget.db", "budget.db.key"]
 
 
 def test_create_in_an_unwritable_place_leaves_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,44 +191,7 @@ def test_truncated_ledger_gives_no_fresh_budget(tmp_path: Path, coin: Coin) -> N
         assert cut.read_bytes() == whole[:size]
 
 
-def test_spend_on_an_unwritable_ledger_raises(path: Path, coin: Coin) -> None:
-    with closed_copy(path.parent) as folder:
-        before = contents(folder)
-        with as_unprivileged():
-            with pytest.raises(LedgerError, match=r"budget\.db"), Accountant(folder / "budget.db") as accountant:
-                accountant.spend("alice", coin("0.1"))
-            with pytest.raises(LedgerError, match="it cannot be created: Permission denied"):
-                Accountant(folder / "another.db")
-        assert contents(folder) == before
-
-
-def test_spend_on_a_locked_ledger_raises_after_the_timeout(
-    path: Path, coin: Coin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ldp_budget.ledger.sqlite.connection.BUSY_SECONDS", 0.05)
-    with Accountant(path) as accountant:
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(LedgerError, match=r"locked for 0.05 s. Nothing was charged."):
-            accountant.spend("alice", coin("0.1"))
-        assert accountant.balance("alice").limits[0].spent_units.epsilon == 10**8, "who reads need not wait"
-        other.execute("ROLLBACK")
-        other.close()
-        assert accountant.spend("alice", coin("0.1")).status == "spent"
-    assert count(path, "alice") == 2
-
-
 # -- what is in it -------------------------------------------------------------------------------------------
-
-
-def test_ledger_file_is_a_sqlite_database(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-    assert connection.execute("SELECT epsilon FROM window_sums WHERE window_name = 'lifetime'").fetchall() == [
-        (10**8,)
-    ]
-    connection.close()
 
 
 def test_ledger_files_contain_no_user_key_or_label(path: Path, coin: Coin) -> None:
@@ -278,24 +222,6 @@ def test_user_hash_differs_between_ledgers(tmp_path: Path, coin: Coin) -> None:
         hashes += connection.execute("SELECT user_hash FROM users").fetchall()
         connection.close()
     assert len(set(hashes)) == 2
-
-
-def test_reopened_ledger_keeps_everything(path: Path, coin: Coin, clock: Clock) -> None:
-    poll = Collection("poll", coin("0.1"), ("no", "yes"))
-    clock.now = datetime.now(UTC)  # the ledger at `path` was made by the machine's clock
-    with Accountant(path, clock=clock) as accountant:
-        accountant.set_policy("daily", ["day=0.2"], unbounded=True)
-        accountant.add_collection(poll)
-        first = accountant.spend("bob", coin("0.1"), key="k", policy="daily")
-        before = [accountant.balance(user, "daily").to_json() for user in ("alice", "bob")]
-    with Accountant(path, clock=clock) as accountant:
-        assert [accountant.balance(user, "daily").to_json() for user in ("alice", "bob")] == before
-        assert accountant.collection("poll") == poll
-        assert [policy.name for policy in accountant.policies()] == ["daily", "default"]
-        assert accountant.spend("bob", coin("0.1"), key="k", policy="daily").to_json() == {
-            **first.to_json(),
-            "repeated": True,
-        }
 
 
 # -- many processes, killed ones, forked ones ----------------------------------------------------------------

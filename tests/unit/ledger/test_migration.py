@@ -20,7 +20,6 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
 from ldp_budget.accounting import ledger_move, policy_versions
-from ldp_budget.accounting.ledger_move import Moved
 from ldp_budget.errors import ClockError, InvalidParameter, LedgerMoved, ReservationConflict
 from ldp_budget.ledger import migration_copy, window_backfill, write_queue
 from ldp_budget.ledger.ledger import Ledger
@@ -328,36 +327,6 @@ def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkey
             accountant.ledger.move_to(there)
 
 
-@pytest.mark.slow
-def test_copy_of_charges_that_are_alike_takes_no_step_for_each(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Charges of three mechanisms in turns, some with notes: the copy is the same, and its steps do not grow with users."""
-    steps: list[int] = []
-    plan = migration_copy.Copy._step
-
-    def counted(copy: migration_copy.Copy, to: int, *step: Any) -> None:
-        steps.append(to)
-        plan(copy, to, *step)
-
-    monkeypatch.setattr(migration_copy.Copy, "_step", counted)
-    planned = []
-    for users in 20, 60:
-        steps.clear()
-        with Accountant(tmp_path / f"{users}.db", clock=clock) as accountant:
-            accountant.set_policy("default", ["lifetime=9", "day=2"])
-            for number, epsilon in enumerate(["0.25", "0.5", "0.125"]):
-                people = [f"user-{(user * 7) % users}" for user in range(number, users)]
-                accountant.spend_many(people, coin(epsilon), key=epsilon)
-            accountant.spend("user-1", coin("0.5"), note="once more")
-            accountant.ledger.move_to(str(tmp_path / f"{users} moved.db"))
-        planned.append(len(steps))
-        with Accountant(tmp_path / f"{users} moved.db", clock=clock) as moved:
-            assert [*moved.history("user-1")][-1]["note"] == "once more"
-            check(moved)
-    assert planned[0] == planned[1] < 20
-
-
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
@@ -398,18 +367,6 @@ def test_move_to_a_place_in_use_is_refused(tmp_path: Path, clock: Clock) -> None
                 change()
 
 
-def test_move_of_an_empty_ledger_onto_itself_is_refused(tmp_path: Path, clock: Clock) -> None:
-    """Under another name: nothing of it is closed."""
-    with Accountant(tmp_path / "file.db", clock=clock) as accountant:
-        os.link(tmp_path / "file.db", tmp_path / "link.db")
-        os.link(tmp_path / "file.db.key", tmp_path / "link.db.key")
-        with pytest.raises(LedgerError, match="more than one name"):
-            accountant.ledger.move_to(tmp_path / "link.db")
-        (tmp_path / "link.db").unlink()
-        accountant.set_policy("default", ["lifetime=1"])
-        assert accountant.spend("alice", coin("0.1"))
-
-
 @pytest.mark.slow
 def test_target_of_an_incomplete_move_is_not_backed_up(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
@@ -426,21 +383,6 @@ def test_target_of_an_incomplete_move_is_not_backed_up(
             half.backup(tmp_path / "backup.db")
     with Accountant(tmp_path / "backup.db", create=False, clock=clock) as backup:
         check(backup)
-
-
-def test_move_of_a_ledger_that_does_not_verify_is_refused(tmp_path: Path, clock: Clock) -> None:
-    import sqlite3
-
-    small(tmp_path / "first.db", clock)
-    with closing(sqlite3.connect(tmp_path / "first.db")) as connection, connection:
-        connection.execute(
-            "UPDATE window_sums SET epsilon = epsilon - 1 WHERE account = 1 AND window_name = 'lifetime'"
-        )
-    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        with pytest.raises(LedgerError, match="its verification failed, so it was not moved: window_sums: account 1"):
-            accountant.ledger.move_to(tmp_path / "copy.db")
-        assert not (tmp_path / "copy.db").exists()
-        assert accountant.spend("zoe", coin("0.001"))
 
 
 def changed_before_the_copy(accountant: Accountant, change: Callable[[], object], patch: pytest.MonkeyPatch) -> None:
@@ -574,26 +516,6 @@ def test_spend_during_a_move_is_charged_once(tmp_path: Path) -> None:
         for number, count in enumerate(counts[:asked]):
             spent = accountant.balance(f"user-{number}").limits[0].spent_units.epsilon
             assert spent == count * 10**6 > 0
-
-
-@pytest.mark.slow
-def test_moves_at_the_same_time_do_no_harm(tmp_path: Path, clock: Clock) -> None:
-    receipt = small(tmp_path / "first.db", clock)
-
-    def copy(number: int) -> Any:
-        with Accountant(tmp_path / "first.db", create=False, clock=clock) as accountant:
-            return accountant.ledger.move_to(tmp_path / "copy.db")
-
-    results = in_threads(3, copy)
-    assert all(isinstance(each, LedgerError | Moved) for each in results), results
-    there = tmp_path / "copy.db"
-    if not any(isinstance(each, Moved) for each in results):
-        there = tmp_path / "second.db"
-        with Accountant(tmp_path / "first.db", create=False, clock=clock) as accountant:
-            accountant.ledger.move_to(there)
-    with Accountant(there, create=False, clock=clock) as accountant:
-        check(accountant)
-        assert accountant.void(receipt).status == "voided"
 
 
 @pytest.mark.slow

@@ -57,30 +57,6 @@ def test_connection_that_only_reads_keeps_few_pages(accountant: Accountant) -> N
     assert 0 < kept[0] * 8 <= kept[1], "in kibibytes"
 
 
-def test_journal_closed_in_another_thread_blocks_no_writer(accountant: Accountant) -> None:
-    rows = accountant.journal()
-    next(rows)
-    in_another_thread(rows.close)  # type: ignore[attr-defined]
-    assert accountant.spend("alice", coin("0.1"))
-    rows = accountant.journal()
-    in_another_thread(lambda: next(rows))
-    rows = iter(())
-    assert accountant.spend("alice", coin("0.1"))
-    check(accountant)
-
-
-def test_spend_during_a_read_succeeds(tmp_path: Path) -> None:
-    """A snapshot that is open for as long as one likes sees its moment, and a writer does not wait for it."""
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        with store_of(accountant).snapshot() as rows:
-            before, _ = rows.end()
-            assert accountant.spend("alice", coin("0.1"))
-            in_another_thread(lambda: accountant.spend("bob", coin("0.1")))
-            assert rows.end()[0] == before
-        assert accountant.stats()["entries"] == before.entries + 2
-
-
 def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -95,14 +71,6 @@ def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
             in_another_thread(all_of_it)
 
         transact(accountant, look)
-
-
-def test_reader_connections_are_reused(tmp_path: Path) -> None:
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        for _ in range(10):
-            accountant.balance("alice")
-        assert len(store_of(accountant)._readers) == 1
 
 
 def test_reader_connection_in_use_is_not_shared(tmp_path: Path) -> None:

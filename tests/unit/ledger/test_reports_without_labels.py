@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,14 +33,6 @@ def test_thousand_loloha_reports_without_labels_are_charged_the_cap_over_all_cel
         assert accountant.spend("alice", LOLOHA, reports=25)
     assert lifetime(accountant) == 8
     assert accountant.quote("alice", LOLOHA).to_json()["affordable_reports"] is None
-    check(accountant)
-
-
-def test_reports_with_and_without_labels_stop_at_one_cap(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=10"])
-    for label in ("a", None, "b", None):
-        accountant.spend("alice", LOLOHA, reports=300, label=label)
-    assert lifetime(accountant) == 8
     check(accountant)
 
 
@@ -90,31 +81,6 @@ def test_ledger_never_charges_less_than_the_exact_loss(values: int | None, event
             assert float(charged["day"]) >= most_lost(client, earlier, window) - 1e-8
             if values is not None:
                 assert float(charged["lifetime"]) <= values * client.cap + 1e-8
-        check(accountant)
-
-
-def test_erased_user_with_and_without_labels_keeps_sums_that_verify(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=10", "day=30"])
-    for label in ("a", None, "a", None):
-        accountant.spend("alice", LOLOHA, reports=40, label=label)
-    held = accountant.reserve("alice", LOLOHA).receipt or ""
-    accountant.erase("alice")
-    accountant.void(held)
-    check(accountant)
-
-
-def test_ledger_that_is_moved_keeps_the_counts_of_reports_without_labels(tmp_path: Path) -> None:
-    with Accountant(tmp_path / "a.db") as accountant:
-        accountant.set_policy("default", ["lifetime=10", "day=30"])
-        for user, label in (("alice", "a"), ("alice", None), ("bob", None)):
-            accountant.spend(user, LOLOHA, reports=60, label=label)
-        accountant.erase("bob")
-        before = accountant.balance("alice").limits
-        accountant.ledger.move_to(tmp_path / "b.db")
-    with Accountant(tmp_path / "b.db") as accountant:
-        assert [state.spent for state in accountant.balance("alice").limits] == [state.spent for state in before]
-        accountant.spend("alice", LOLOHA, reports=900)
-        assert lifetime(accountant) == 8
         check(accountant)
 
 
@@ -172,16 +138,3 @@ def test_reservations_without_labels_are_given_back_in_any_order(accountant: Acc
         assert lifetime(accountant) == pytest.approx(left)
         assert float(spent(accountant, "alice")["day"]) == pytest.approx(left)
     check(accountant)
-
-
-def test_rotation_keeps_the_counts_of_reports_without_labels(tmp_path: Path) -> None:
-    with Accountant(tmp_path / "a.db") as accountant:
-        accountant.set_policy("default", ["lifetime=10", "day=30"])
-        for label in ("a", None):
-            accountant.spend("alice", LOLOHA, reports=60, label=label)
-        accountant.ledger.rotate_key()
-    with Accountant(tmp_path / "a.db") as accountant:
-        for label in ("a", None):
-            accountant.spend("alice", LOLOHA, reports=900, label=label)
-        assert lifetime(accountant) == 8
-        check(accountant)

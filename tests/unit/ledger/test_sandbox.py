@@ -17,7 +17,6 @@ from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
 from ldp_budget.ledger.keyfile import KEY_BYTES
 from ledger_contract import CURVE, coin, in_threads, promising
 from postgres_places import new_ledger
-from toy_store import ToyStore
 
 Address = Callable[[], str]
 pytestmark = pytest.mark.usefixtures("own_keys")
@@ -33,27 +32,6 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
         return made[-1]
 
     return new
-
-
-@pytest.mark.slow
-def test_sandbox_plays_a_year(tmp_path: Path) -> None:
-    now = datetime(2027, 12, 31, 23, 59, tzinfo=UTC)
-    with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:
-        sandbox.set_policy("default", ["lifetime=100", "month=30", "day=1"])
-        answers = []
-        for _ in range(367):
-            answers += [sandbox.spend("alice", coin(1)).status, sandbox.spend("alice", coin("0.1")).status]
-            now += timedelta(days=1)
-        assert answers.count("spent") == 100
-        assert set(answers[1::2]) == {"refused"}, "two a day are too many"
-        by_month = [entry["at"][:7] for entry in sandbox.history("alice")]
-        assert [by_month.count(f"{month}") for month in ("2027-12", "2028-01", "2028-02", "2028-03")] == [
-            1,
-            30,
-            29,
-            30,
-        ]
-        assert sandbox.verify().ok
 
 
 def test_sandbox_or_real_is_decided_at_creation(address: Address) -> None:
@@ -72,15 +50,6 @@ def test_sandbox_or_real_is_decided_at_creation(address: Address) -> None:
             assert opened.sandbox is is_sandbox
 
 
-def test_sandbox_refused_is_not_changed(tmp_path: Path) -> None:
-    path = tmp_path / "budget.db"
-    Accountant(path).close()
-    before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()}
-    with pytest.raises(SandboxError):
-        Accountant(path, sandbox=True)
-    assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()} == before
-
-
 def test_sandbox_missing_is_not_created_as_the_other_kind(tmp_path: Path) -> None:
     Accountant(tmp_path / "r.db", sandbox=True).close()
     (tmp_path / "r.db").unlink()
@@ -89,15 +58,6 @@ def test_sandbox_missing_is_not_created_as_the_other_kind(tmp_path: Path) -> Non
             LedgerError, match=r"its key file .* exists, but the ledger is missing|a real ledger was asked for"
         ):
             Accountant(tmp_path / "r.db", sandbox=kind)
-
-
-def test_sandbox_in_every_store_works() -> None:
-    with Accountant(":memory:", sandbox=True) as sandbox:
-        assert sandbox.sandbox
-    with pytest.raises(SandboxError):
-        Accountant(ToyStore(), sandbox=True)
-    with Accountant(ToyStore(), sandbox=None) as real:
-        assert not real.sandbox
 
 
 # -- time -----------------------------------------------------------------------------------------------------
@@ -131,13 +91,6 @@ def test_sandbox_time_moves_forward_only_and_the_error_states_it(address: Addres
         assert sandbox.erase("alice"), "an erasure does not wait for a clock"
         clock.advance(seconds=6)
         assert sandbox.spend("bob", coin(1)).status == "spent"
-
-
-def test_real_ledger_without_a_clock_reads_by_its_newest_entry(clock: Clock) -> None:
-    with Accountant(":memory:", clock=clock) as real:
-        real.set_policy("default", ["lifetime=4"])
-        clock.advance(days=-1)
-        assert real.balance("alice").to_json()["user"] == "alice"
 
 
 def test_sandbox_without_a_time_is_read_as_of_its_newest_entry(tmp_path: Path) -> None:
@@ -258,13 +211,6 @@ def test_sandbox_key_and_ledger_changed_together_are_found(tmp_path: Path, clock
         Accountant(tmp_path / "r.db", create=False)
 
 
-def test_sandbox_backup_stays_a_sandbox(tmp_path: Path, clock: Clock) -> None:
-    full(tmp_path / "r.db", True, clock)
-    with Accountant(tmp_path / "r.db", sandbox=True, clock=clock) as sandbox:
-        sandbox.backup(tmp_path / "b.db")
-    assert kind_of(tmp_path / "b.db") == "sandbox"
-
-
 @pytest.mark.slow
 def test_sandbox_moved_stays_a_sandbox(address: Address, tmp_path: Path, clock: Clock) -> None:
     full(tmp_path / "first.db", True, clock)
@@ -289,19 +235,6 @@ def test_sandbox_moved_stays_a_sandbox(address: Address, tmp_path: Path, clock: 
         assert unchanged.stats()["users"] == 0
         with pytest.raises(LedgerError, match=r"it is a sandbox, and .* is a real ledger"):
             unchanged.ledger.move_to(back)
-
-
-def test_sandbox_receipt_resolves_nothing_elsewhere(clock: Clock) -> None:
-    with (
-        Accountant(":memory:", sandbox=True, clock=clock) as sandbox,
-        Accountant(":memory:", clock=clock) as real,
-    ):
-        for ledger in (sandbox, real):
-            ledger.set_policy("default", ["lifetime=4"])
-        receipt = sandbox.reserve("alice", coin(1)).receipt or ""
-        real.reserve("alice", coin(1))
-        with pytest.raises(Exception, match="no reservation is named"):
-            real.commit(receipt)
 
 
 @pytest.mark.slow

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable
-from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import StoreContract, check, coin, in_threads, spent
+from ledger_contract import StoreContract, coin, spent
 from ledger_inside import store_of, tables, writer_of
 from ledger_places import InFile, InMemory
-
-Now = Callable[[], datetime | float]
 
 
 class TestInMemory(StoreContract):
@@ -31,49 +26,6 @@ class TestInFile(StoreContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> InFile:
         return InFile(tmp_path / "budget.db")
-
-
-@pytest.mark.slow
-def test_accountants_on_one_file_see_each_others_charges(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "budget.db"
-    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
-        one.set_policy("default", ["lifetime=1"])
-        assert one.spend("alice", coin("0.5"), key="k")
-        assert other.spend("alice", coin("0.5"), key="k").repeated
-        other.set_policy("default", ["lifetime=1", "day=0.7"])
-        assert one.spend("alice", coin("0.3")).binding == ("day",), (
-            "the newest version applies to all accountants at once"
-        )
-        granted = in_threads(8, lambda n: sum(bool((one, other)[n % 2].spend("bob", coin("0.1"))) for _ in range(3)))
-        assert sum(granted) == 7
-        assert spent(one, "bob") == spent(other, "bob") == {"lifetime": Decimal("0.7"), "day": Decimal("0.7")}
-        assert check(one) == check(other)
-
-
-@pytest.mark.slow
-def test_ledger_is_an_ordinary_sqlite_file(tmp_path: Path, clock: Clock) -> None:
-    """Other tools open and sum it; and what they find names no user, key or label."""
-    from sqlite_utils import Database
-
-    path = tmp_path / "budget.db"
-    with Accountant(path, clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        accountant.spend("alice-the-user", coin(1), reports=2, key="the-key-of-alice", label="the-label-of-alice")
-    database = Database(path)
-    (row,) = database.query("SELECT sum(epsilon) AS units FROM journal JOIN users USING (account)")
-    assert row["units"] == 2 * 10**9
-    assert {"window_sums", "priced_mechanisms", "journal", "idempotency_records", "policies", "users"} <= set(
-        database.table_names()
-    )
-    database.close()
-    assert b"alice" not in path.read_bytes()
-
-
-def test_ledger_in_memory_is_private(clock: Clock) -> None:
-    with Accountant(":memory:", clock=clock) as one, Accountant(":memory:", clock=clock) as other:
-        one.set_policy("default", ["lifetime=1"])
-        assert [policy.name for policy in one.policies()] == ["default"]
-        assert other.policies() == []
 
 
 def test_spend_is_durable_before_it_returns(tmp_path: Path, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.guarantees import Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
-from ldp_budget.guarantees.fixed_point import ZERO, Costs
+from ldp_budget.guarantees.fixed_point import Costs
 from ledger_contract import CURVE, check, coin, promising
 from ledger_model import Labelled, labelled_sum, same_window
 
@@ -34,32 +34,6 @@ def hold(accountant: Accountant, guarantee: Guarantee, policy: str = "default", 
     receipt = accountant.reserve("alice", promising(guarantee), policy=policy, expires=300 * 86_400, **request)
     assert receipt.status == "reserved", receipt.explain()
     return receipt.receipt or ""
-
-
-def test_void_returns_an_unbounded_amount(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=9,1e-3", "day=9,1e-3"])
-    accountant.set_policy("zcdp", ["lifetime=9,1e-3,zcdp"])
-    accountant.spend("alice", coin(1))
-    before = sums(accountant)
-    held = hold(accountant, SLACK)
-    assert sums(accountant)["lifetime"].rho is None
-    assert not accountant.spend("alice", promising(ROUND), policy="zcdp")
-    accountant.void(held)
-    assert sums(accountant) == before
-    assert accountant.spend("alice", promising(ROUND), policy="zcdp").status == "spent"
-    check(accountant)
-
-
-def test_void_with_another_unbounded_charge_stays_unbounded(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=9,1e-3"])
-    first, second = hold(accountant, SLACK), hold(accountant, SLACK)
-    plain = hold(accountant, Pure(1))
-    accountant.void(plain)
-    accountant.void(first)
-    assert sums(accountant)["lifetime"] == SLACK.costs()
-    accountant.void(second)
-    assert sums(accountant)["lifetime"] == ZERO
-    check(accountant)
 
 
 def test_void_of_an_uncountable_sum_is_counted_again(accountant: Accountant, clock: Clock) -> None:
@@ -96,26 +70,6 @@ def test_void_after_an_erasure_returns_the_charge(accountant: Accountant) -> Non
     accountant.void(plain)
     check(accountant)
     accountant.void(labelled)
-    check(accountant)
-
-
-def test_commit_adds_nothing_to_a_period_limited_later(accountant: Accountant, clock: Clock) -> None:
-    """Nor an empty row, which the verifier would not know of."""
-    accountant.set_policy("default", ["lifetime=9,1e-3"])
-    held = hold(accountant, Pure(1))
-    clock.advance(days=1)
-    accountant.commit(held)
-    accountant.set_policy("default", ["lifetime=9,1e-3", "day=9,1e-3"])
-    assert sums(accountant)["day"] == ZERO
-    check(accountant)
-
-
-def test_commit_on_another_day_opens_no_window(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=9,1e-3", "day=9,1e-3"])
-    held = hold(accountant, Pure(1))
-    clock.advance(days=1)
-    accountant.commit(held)
-    assert sums(accountant) == {"lifetime": Pure(1).costs(), "day": ZERO}
     check(accountant)
 
 

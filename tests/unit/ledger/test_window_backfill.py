@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from fixed_clock import Clock
-from ldp_budget import Accountant, InvalidParameter, Limit
+from ldp_budget import Accountant, Limit
 from ldp_budget.guarantees import Approximate
 from ldp_budget.ledger import window_backfill
 from ledger_contract import CURVE, Place, StoreContract, check, coin, promising, spent
@@ -125,22 +125,6 @@ def in_thread(work: Callable[[], None]) -> None:
 
 
 @pytest.mark.slow
-def test_backfill_counts_spends_made_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
-    def meanwhile(step: int) -> None:
-        check(twins.one)
-        in_thread(lambda: twins.spend(step))
-
-    steps = between(meanwhile)
-    before = twins.one.stats()["entries"]
-    twins.one.set_policy("default", ALL)
-    assert steps[0] >= 4
-    assert twins.one.stats()["entries"] > before + 9 * steps[0], "others spent meanwhile"
-    twins.check_alike()
-    twins.spend(8)
-    twins.check_alike()
-
-
-@pytest.mark.slow
 @pytest.mark.some(3)
 def test_backfill_counts_voids_made_meanwhile(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
     twins.reserve()
@@ -204,22 +188,6 @@ def repair(twins: Twins) -> None:
     twins.clock.advance(days=-100, hours=1)
     for accountant in (twins.one, twins.other):
         assert accountant.repair_clock()
-
-
-@pytest.mark.slow
-def test_backfill_during_a_clock_repair_is_correct(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
-    """Charges dated later count at the time of the repair, in both parts of the backfill."""
-    twins.clock.advance(days=100)
-    twins.spend(3)
-
-    def meanwhile(step: int) -> None:
-        if step == 2:
-            repair(twins)
-        in_thread(lambda: twins.spend(step))
-
-    between(meanwhile)
-    twins.one.set_policy("default", ALL)
-    twins.check_alike()
 
 
 @pytest.mark.slow
@@ -312,15 +280,6 @@ def test_backfill_of_one_period_by_two_accountants_is_correct(
     assert twins.one.set_policy("default", ALL).version == 2
     twins.check_alike()
     twins.close()
-
-
-@pytest.mark.slow
-def test_backfill_of_a_refused_policy_does_not_start(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
-    steps = between(lambda step: None)
-    with pytest.raises(InvalidParameter):
-        twins.one.set_policy("default", ["lifetime=9,1e-6,zcdp", "day=1"])
-    assert steps == [0]
-    assert "period" not in twins.one.stats()["entries_by_kind"]
 
 
 @pytest.mark.slow

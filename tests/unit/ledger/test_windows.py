@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget.ledger.calendar import LIFETIME, PER_YEAR, PERIODS, from_micros, gauge_of, to_micros, window_at
+from ldp_budget.ledger.calendar import LIFETIME, PER_YEAR, PERIODS, from_micros, to_micros, window_at
 
 CALENDAR = [period for period in PERIODS if period != LIFETIME]
 
@@ -42,37 +42,6 @@ def test_window_name_of_two_moments_is_one_only_in_one_window(
 def test_window_does_not_depend_on_the_time_zone_of_the_clock(moment: datetime, period: str, minutes: int) -> None:
     elsewhere = moment.astimezone(timezone(timedelta(minutes=minutes)))
     assert window_at(period, elsewhere) == window_at(period, moment)
-
-
-@given(MOMENTS)
-def test_weeks_start_on_monday_and_months_on_the_first(moment: datetime) -> None:
-    assert window_at("week", moment).starts.weekday() == 0
-    assert window_at("month", moment).starts.day == 1
-
-
-@pytest.mark.parametrize(
-    ("period", "starts", "ends", "name"),
-    [
-        ("day", datetime(2026, 11, 21), datetime(2026, 11, 22), "day 2026-11-21"),
-        ("week", datetime(2026, 11, 16), datetime(2026, 11, 23), "week 2026-11-16"),
-        ("month", datetime(2026, 11, 1), datetime(2026, 12, 1), "month 2026-11-01"),
-        ("week renyi:3 share:2", datetime(2026, 11, 16), datetime(2026, 11, 23), "week renyi:3 share:2 2026-11-16"),
-    ],
-)
-def test_windows_of_a_saturday_have_their_start_end_and_name(
-    period: str, starts: datetime, ends: datetime, name: str
-) -> None:
-    window = window_at(period, datetime(2026, 11, 21, 12, tzinfo=UTC))
-    assert window.name == name
-    assert gauge_of(name) == period
-    assert window.starts == starts.replace(tzinfo=UTC)
-    assert window.ends == ends.replace(tzinfo=UTC)
-
-
-def test_month_has_its_calendar_length() -> None:
-    february = window_at("month", datetime(2028, 2, 29, 23, 59, 59, tzinfo=UTC))
-    assert february.ends == datetime(2028, 3, 1, tzinfo=UTC)
-    assert window_at("month", datetime(2026, 12, 31, tzinfo=UTC)).ends == datetime(2027, 1, 1, tzinfo=UTC)
 
 
 @given(MOMENTS)

@@ -6,9 +6,7 @@ import asyncio
 import gc
 import os
 import signal
-import sys
 import threading
-import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -23,7 +21,7 @@ from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, U
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.storage import Attempt
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
-from ledger_contract import check, coin, in_threads, spent
+from ledger_contract import check, coin, spent
 from ledger_inside import BusyWriter, ledger_of, queue_of, waiting_in, writer_of
 from postgres_servers import wait_until
 from queue_callers import Call, Caller, EveryPartition, Transactions, queue_of_transactions, spends, together, works
@@ -83,14 +81,6 @@ def test_item_with_a_text_that_cannot_be_stored_fails_alone(accountant: Accounta
         accountant.spend("alice", coin(1), policy="\ud800")
     assert spent(accountant, "alice") == {"lifetime": Decimal(2)}
     check(accountant)
-
-
-def test_item_that_fails_before_it_writes_costs_no_second_transaction(accountant: Accountant) -> None:
-    before = accountant.stats()["head"]
-    together(accountant, [*spends(accountant, 3), lambda: accountant.spend("alice", coin(1), policy="none")])
-    links = writer_of(accountant).execute("SELECT count(*) FROM journal WHERE chain_hash IS NOT NULL").fetchone()
-    assert links == (2,), "one of the policy, and one of all three"
-    check(accountant, before)
 
 
 @pytest.mark.slow
@@ -376,18 +366,6 @@ def test_event_loop_that_ends_while_its_task_waits_blocks_no_other(accountant: A
     assert spent(accountant, "alice") == {"lifetime": 0}, "its task was cancelled"
 
 
-def test_tasks_of_an_event_loop_share_a_transaction(accountant: Accountant) -> None:
-    async def spend() -> list[Any]:
-        return await asyncio.gather(*(accountant.spend_async(f"user-{n}", coin(1)) for n in range(50)))
-
-    with BusyWriter(accountant) as writer:
-        caller = Caller(lambda: asyncio.run(spend()))
-        writer.wait_for(50)
-    assert all(receipt.status == "spent" for receipt in caller.end())
-    links = writer_of(accountant).execute("SELECT count(*) FROM journal WHERE chain_hash IS NOT NULL").fetchone()
-    assert links == (2,)
-
-
 # -- the end of a queue, and a full one ----------------------------------------------------------------------
 
 
@@ -416,14 +394,6 @@ def test_close_charges_everything_that_waits_and_refuses_later_calls(tmp_path: P
         check(accountant)
 
 
-def test_writer_thread_that_starts_late_for_a_closed_queue_ends() -> None:
-    """An interrupted start may leave a thread that first runs after another one has served and ended."""
-    queue = WriteQueue("a ledger", lambda work, partitions, items: work({}))
-    queue.close()
-    assert queue._wake.acquire(blocking=False), "the other thread has taken it, and has ended"
-    Caller(lambda: write_queue._serve(weakref.ref(queue), queue._wake)).end()
-
-
 @pytest.mark.slow
 def test_submission_during_a_close_is_run_or_refused() -> None:
     """The writer thread ended between the check that the queue is open and the submission, which waited for ever."""
@@ -450,32 +420,6 @@ def test_submission_during_a_close_is_run_or_refused() -> None:
     closers[0].end()
 
 
-@pytest.mark.slow
-def test_threads_that_spend_during_a_close_are_charged_or_refused(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "budget.db"
-    with Accountant(path, clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=1000"])
-    charged = 0
-    for _ in range(5):
-        accountant = Accountant(path, clock=clock)
-
-        def spend(number: int, accountant: Accountant = accountant) -> int:
-            done = 0
-            while True:
-                try:
-                    done += bool(accountant.spend("alice", coin("0.1")))
-                except LedgerError as error:
-                    assert "this accountant is closed" in str(error)  # noqa: PT017 - it is what ends the loop
-                    return done
-                if number == 0 and done == 3:
-                    accountant.close()
-
-        charged += sum(in_threads(6, spend))
-    with Accountant(path, clock=clock) as accountant:
-        assert spent(accountant, "alice") == {"lifetime": charged * Decimal("0.1")}
-        check(accountant)
-
-
 def test_full_queue_refuses_more_and_loses_nothing(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_queue, "MOST_WAITING", 3)
     for _ in range(2):  # what waited does not count for ever
@@ -493,20 +437,6 @@ def test_full_queue_refuses_more_and_loses_nothing(accountant: Accountant, monke
     assert accountant.spend("bob", coin(1))
     assert spent(accountant, "alice") == {"lifetime": 3}
     assert spent(accountant, "bob") == {"lifetime": 1}
-
-
-@pytest.mark.slow
-def test_number_of_waiting_items_is_exact_after_many_threads() -> None:
-    """If threads lost each other's changes to it, the queue would refuse everything in the end."""
-    queue = queue_of_transactions(EveryPartition())
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        in_threads(8, lambda number: [queue.run(run_each, works(1)) for _ in range(300)])
-    finally:
-        sys.setswitchinterval(before)
-    assert queue._waiting == 0
-    queue.close()
 
 
 @pytest.mark.slow
