@@ -33,16 +33,6 @@ def client(served: Served) -> Iterator[Client]:
         yield made
 
 
-def test_spend_async_of_many_tasks_gives_each_its_own_result(served: Served, client: Client) -> None:
-    async def spend_all() -> list[Any]:
-        tasks = (client.spend_async(f"user-{n % 3}", coin(1), key=str(n)) for n in range(15))
-        return await asyncio.gather(*tasks)
-
-    statuses = [receipt.status for receipt in asyncio.run(spend_all())]
-    assert (statuses.count("spent"), statuses.count("refused")) == (12, 3)
-    assert served.accountant.verify().ok
-
-
 def test_reserve_async_and_balance_async_do_the_same_as_reserve_and_balance(client: Client) -> None:
     async def reserve() -> tuple[Any, Any]:
         receipt = await client.reserve_async("alice", coin(1), key="k", expires=60, note="weekly")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget_service.client import Client
-from ledger_contract import check, coin, in_threads, spent
+from ledger_contract import coin, spent
 from postgres_proxy import Link, Proxy
 from service_places import HOST, Keys, shared_service
 
@@ -97,20 +96,6 @@ def test_reservation_over_cut_connections_does_both_steps_once(behind: Behind, h
 
 
 @pytest.mark.parametrize("how", CUTS)
-@pytest.mark.parametrize("key", [None, "run"])
-@pytest.mark.some(3)
-def test_batch_over_a_cut_connection_is_charged_once(behind: Behind, how: str, key: str | None) -> None:
-    users = [f"user-{number}" for number in range(200)]
-    behind.cable.cuts = [how]
-    with behind.client() as accountant:
-        result = accountant.spend_many([*users, "user-0"], coin(1), key=key)
-    assert result.spent + result.repeated == 201
-    assert result.repeated in ((0, 201) if key else (0,)), "of a fresh key it was this very run that charged them"
-    assert charges(behind.ledger) == {"spent": 201}
-    check(behind.ledger)
-
-
-@pytest.mark.parametrize("how", CUTS)
 def test_request_without_a_key_over_a_cut_connection_can_be_repeated(behind: Behind, how: str) -> None:
     with behind.client() as accountant:
         behind.cable.cuts = [how]
@@ -152,19 +137,3 @@ def test_request_never_sent_is_reported_as_not_done(behind: Behind) -> None:
             accountant.balance("alice")
         assert not lost.value.unknown
     assert charges(behind.ledger) == {}
-
-
-@pytest.mark.exhaustive
-def test_threads_over_cut_connections_charge_each_report_once(behind: Behind) -> None:
-    rounds, dice = 20, random.Random(20)
-    behind.cable.cuts = [dice.choice([*CUTS, "not"]) for _ in range(8 * rounds)]
-    with behind.client(patience=60) as accountant:
-
-        def work(number: int) -> list[Any]:
-            return [accountant.spend(f"user-{number}", coin(1)) for _ in range(rounds)]
-
-        told = [receipt for receipts in in_threads(8, work) for receipt in receipts]
-    assert [receipt.status for receipt in told] == ["spent"] * 8 * rounds
-    assert len({receipt.receipt for receipt in told}) == 8 * rounds
-    assert charges(behind.ledger) == {"spent": 8 * rounds}
-    check(behind.ledger)

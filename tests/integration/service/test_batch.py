@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
-from ldp_budget import Accountant, Collection, Limit, mechanism
+from ldp_budget import Accountant, Limit
 from ldp_budget_service.api.schemas import MOST_BYTES, MOST_LINES
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.settings import Settings
@@ -149,14 +149,6 @@ def test_batch_position_covers_its_own_charges(served: Served, key: str | None, 
 # -- limits --------------------------------------------------------------------------------------------------------
 
 
-def test_batch_of_10000_lines_is_charged(served: Served) -> None:
-    rows = results(served, body(*users(MOST_LINES)), served.secret("spend"))
-    assert [each["line"] for each in rows] == list(range(1, 10_001))
-    assert {each["status"] for each in rows} == {"spent"}
-    assert charged(served) == 10_000
-    assert served.accountant.verify().ok
-
-
 @pytest.mark.parametrize("key", ["batch", None])
 def test_batch_of_10001_lines_is_refused_and_charges_nothing(served: Served, key: str | None) -> None:
     answer = ask(served, body(*users(MOST_LINES + 1)), served.secret("spend"), key)
@@ -193,68 +185,6 @@ def test_batch_whose_connection_breaks_off_charges_nothing(served: Served, caplo
 
 
 # -- keys ----------------------------------------------------------------------------------------------------------
-
-
-def test_batch_with_used_key_returns_recorded_results(served: Served) -> None:
-    secret = served.secret("spend")
-    content = body(*users(61), {"user": "u1", "mechanism": OUE, "reports": 9})
-    first = results(served, content, secret)
-    assert [each["status"] for each in first] == ["spent"] * 61 + ["refused"]
-    again = results(served, content, secret)
-    assert [(each["status"], each["repeated"]) for each in again] == [("spent", True)] * 61 + [("refused", True)]
-    assert again[-1]["binding"] == first[-1]["binding"]
-    assert charged(served) == 61
-
-
-def test_batch_with_other_lines_under_the_key_is_a_conflict_and_charges_nothing(served: Served) -> None:
-    secret, rows = served.secret("spend"), users(4)
-    results(served, body(*rows[:3]), secret)
-    for other in (rows, rows[:2], [], rows[:2] + rows[3:], [rows[1], rows[0], rows[2]]):
-        assert problem(ask(served, body(*other), secret)) == (422, "key-conflict")
-    assert charged(served) == 3
-    assert all(each["repeated"] for each in results(served, body(*rows[:3]), secret))
-    other_caller = results(served, body(*rows[:2]), served.secret("spend"))
-    assert [each["repeated"] for each in other_caller] == [False, False], "each caller has keys of its own"
-
-
-def test_batch_without_lines_ends_a_run(served: Served) -> None:
-    secret = served.secret("spend")
-    for _ in range(2):
-        results(served, body(*users(3)), secret, "run#0")
-        assert results(served, b"", secret, "run#1") == []
-    assert problem(ask(served, body(*users(1, first=3)), secret, "run#1")) == (422, "key-conflict")
-    assert charged(served) == 3
-
-
-def test_batch_again_tries_only_the_lines_that_failed(served: Served) -> None:
-    secret = served.secret("spend")
-    content = body(*users(2), {"user": "late", "mechanism": OUE, "policy": "new"})
-    for _ in range(2):
-        assert [each["status"] for each in results(served, content, secret)] == ["spent", "spent", "failed"]
-    served.accountant.set_policy("new", [Limit("lifetime", epsilon=2)])
-    rows = results(served, content, secret)
-    assert [(each["status"], each["repeated"]) for each in rows] == [("spent", True)] * 2 + [("spent", False)]
-    assert charged(served) == 3
-
-
-def test_batch_with_an_invalid_line_that_is_valid_later_is_a_conflict(served: Served) -> None:
-    """The batch has other lines then. The valid line can be sent under another key."""
-    secret, line = served.secret("spend"), {"user": "late", "collection": "late"}
-    assert [each["status"] for each in results(served, body(*users(2), line), secret)] == ["spent", "spent", "failed"]
-    served.accountant.add_collection(Collection("late", mechanism("oue")(epsilon=1, domain_size=3)))
-    assert problem(ask(served, body(*users(2), line), secret)) == (422, "key-conflict")
-    assert charged(served) == 2
-    assert [each["status"] for each in results(served, body(line), secret, "another")] == ["spent"]
-
-
-def test_batch_lines_with_keys_of_their_own_can_be_repeated_as_spends(served: Served) -> None:
-    secret = served.secret("spend", "read")
-    rows = [{"user": "a", "mechanism": OUE, "key": "k"}, {"user": "a", "mechanism": OUE, "key": "k"}]
-    found = results(served, body(*rows, {"user": "b", "mechanism": OUE}), secret, None)
-    assert [(each["line"], each.get("repeated")) for each in found] == [(1, False), (2, True), (3, None)]
-    assert found[2]["problem"]["type"] == "/problems/invalid-parameter", "a line needs a key"
-    alone = served.ask("POST", "/v1/spends", {"user": "a", "mechanism": OUE}, secret, Idempotency_Key="k")
-    assert (alone.json()["receipt"], alone.json()["repeated"]) == (found[0]["receipt"], True)
 
 
 @pytest.mark.parametrize("key", ["batch", None])

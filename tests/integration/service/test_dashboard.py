@@ -21,8 +21,6 @@ from survey_site import Site, running
 
 RR = mechanism("randomized-response")
 OUE = mechanism("oue")(epsilon="0.25", domain_size=3)
-SECRET = b"a secret of at least 24 bytes"
-TABLES = ("activity", "refusals", "limits", "spread", "mechanisms", "ledger")
 
 
 class Past:
@@ -150,83 +148,6 @@ def test_dashboard_numbers_are_those_of_the_ledger(site: Site, opened: Open) -> 
 
 
 @pytest.mark.exhaustive
-def test_csv_files_equal_their_tables(opened: Open) -> None:
-    page = opened(scope="admin")
-    for name in TABLES:
-        shown, file = cells(page, name), saved(page, name)
-        times = [at for at, title in enumerate(shown[0]) if title == "Last"]
-        for row in (*shown, *file):
-            for at in times:  # people get a time to the minute
-                del row[at]
-        assert [[cell.removeprefix("'") for cell in row] for row in file] == shown, name
-
-
-@pytest.mark.exhaustive
-def test_dashboard_shows_the_remaining_budget_by_tenths(site: Site, opened: Open) -> None:
-    page = opened()
-    page.select_option("#policy", "default")
-    shown: dict[tuple[str, str], list[int]] = {}
-    for policy, period, _, _, users in cells(page, "spread")[1:]:
-        shown.setdefault((policy, period), []).append(int(users))
-    balances = [balance for balance in site.accountant.balances() if not balance.erased]
-    for place, period in enumerate(("lifetime", "day")):
-        tenths = [0] * 11
-        for balance in balances:
-            state = balance.limits[place]
-            assert state.spent_units.epsilon is not None
-            assert state.limit.capacity.epsilon is not None
-            tenths[10 * state.spent_units.epsilon // state.limit.capacity.epsilon] += 1
-        assert shown["default", period] == tenths
-        said = page.locator("#limits svg").nth(place).get_attribute("aria-label")
-        assert f" of {len(balances)}. Users with nothing left: " in said
-
-
-@pytest.mark.exhaustive
-def test_day_slider_works_by_keyboard_and_announces_the_day(opened: Open) -> None:
-    page = opened()
-    days = cells(page, "activity")[:0:-1]
-    slider = page.locator("#activity [role=slider]")
-    slider.focus()
-    page.keyboard.press("Home")
-    assert f"users {days[0][1]}, charges {days[0][2]}" in slider.get_attribute("aria-valuetext")
-    page.keyboard.press("ArrowRight")
-    assert f"users {days[1][1]}, charges {days[1][2]}" in slider.get_attribute("aria-valuetext")
-    page.keyboard.press("End")
-    assert slider.get_attribute("aria-valuenow") == str(len(days) - 1)
-    assert page.inner_text("#activity .readout") == slider.get_attribute("aria-valuetext")
-
-
-@pytest.mark.exhaustive
-def test_dashboard_controls_are_reached_by_keyboard(opened: Open) -> None:
-    page = opened()
-    page.evaluate("document.activeElement.blur()")
-    reached = []
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        reached.append(
-            page.evaluate("document.activeElement.id || document.activeElement.getAttribute('aria-label')")
-        )
-    for wanted in ("sign-out", "policy", "Users charged by day", "Refusals by day"):
-        assert wanted in reached
-    assert sum(str(each).startswith("Download as CSV") for each in reached) >= 6
-
-
-@pytest.mark.exhaustive
-def test_dashboard_updates_itself_and_says_if_it_cannot(site: Site, opened: Open, secrets: dict[str, str]) -> None:
-    page = opened()
-    before = int(figure(page, "charged"))
-    site.accountant.spend("user 3", RR(epsilon="0.01"))
-    page.check("input[value='7']")
-    page.wait_for_selector(f"[data-figure=charged] .number:text-is('{before + 1}')")
-    page.context.set_offline(True)
-    page.check("input[value='90']")
-    page.wait_for_selector("text=Not updated since")
-    page.context.set_offline(False)
-    page.check("input[value='30']")
-    page.wait_for_selector("text=updated every 15 seconds")
-
-
-@pytest.mark.exhaustive
 def test_dashboard_shows_estimates_with_intervals_over_the_rounds(
     opened: Open, site: Site, secrets: dict[str, str]
 ) -> None:
@@ -257,12 +178,6 @@ def test_dashboard_shows_estimates_with_intervals_over_the_rounds(
     ]
     assert rows[0][-2:] == ["0.2", "0.35"]
     assert "heads: 50 %, between 45 % and 60 %" in page.locator("#collections svg title").all_text_contents()
-
-
-@pytest.mark.exhaustive
-def test_dashboard_without_sealed_round_says_that_reports_wait(opened: Open) -> None:
-    """The page said "found 0" of a collection whose reports waited for a round."""
-    assert "no sealed round has enough reports. Reports wait in the inbox" in opened().inner_text("#collections")
 
 
 # -- keys ----------------------------------------------------------------------------------------------------------
@@ -314,20 +229,6 @@ def test_page_with_a_revoked_key_signs_out(site: Site, opened: Open) -> None:
 # -- the privacy officer's page ------------------------------------------------------------------------------------
 
 
-@pytest.mark.exhaustive
-def test_officer_page_shows_the_author_of_each_policy(site: Site, opened: Open, secrets: dict[str, str]) -> None:
-    key = ApiKeys(site.accountant).find(secrets["admin"])
-    assert key is not None
-    site.accountant.acting_for(key.caller).set_policy("third", ["lifetime=1"])
-    page = opened("/officer", "policy")
-    newest = cells(page, "policies")[1]
-    assert newest[1:] == ["third", "1", "first", "lifetime=1", "admin-key"]
-    assert figure(page, "erased") == "1"
-    names = {row[0] for row in cells(page, "keys")[1:]}
-    assert {"read-key", "policy-key", "admin-key"} <= names
-    assert not [secret for secret in secrets.values() if secret in page.content()]
-
-
 def proposed(page: Any, policy: str, *limits: str) -> Any:
     """Propose a change on the officer's page, and return its article."""
     page.click("summary")
@@ -375,37 +276,6 @@ def test_officer_page_raises_a_limit_with_two_keys_only(site: Site, opened: Open
     assert newest[1:] == ["raised", "2", "allows more", "lifetime=2", "admin-key"]
     (row,) = [row for row in cells(second, "proposals")[1:] if row[0] == number]
     assert (row[2], *row[4:]) == ("raised", "policy-key", "past", "admin-key")
-
-
-@pytest.mark.exhaustive
-def test_officer_page_withdraws_a_proposal_and_refuses_an_invalid_one(opened: Open) -> None:
-    page = opened("/officer", "policy")
-    mine = proposed(page, "given up", "lifetime=7")
-    mine.get_by_role("button", name="Withdraw").click()
-    page.wait_for_selector("#proposals-said:has-text('is withdrawn')")
-    mine.wait_for(state="detached")
-    page.click("summary")
-    page.fill("#proposed-policy", "given up")
-    page.fill(".limit-row [name=epsilon]", "a lot")
-    page.click("#propose button.primary")
-    page.wait_for_selector("#proposals-said:has-text('epsilon')")
-
-
-@pytest.mark.exhaustive
-def test_officer_page_verification_is_recorded_and_shown(opened: Open) -> None:
-    page = opened("/officer", "admin")
-    page.click("text=Verify the ledger now")
-    page.wait_for_selector("text=No problem found in")
-    page.wait_for_selector("[data-table=records] td:text-is('verified')")
-    page = opened("/", "read")
-    assert figure(page, "verified") == "Passed"
-
-
-@pytest.mark.exhaustive
-def test_officer_page_action_without_scope_shows_the_reason(opened: Open) -> None:
-    page = opened("/officer", "policy")
-    page.click("text=Verify the ledger now")
-    page.wait_for_selector("#verification-said:has-text('this API key lacks the scope audit')")
 
 
 # -- how the pages are made ----------------------------------------------------------------------------------------

@@ -141,43 +141,6 @@ def test_dashboard_shows_each_question_of_a_survey(site: Site, opened: Open) -> 
     assert "questions = mood sleep" in page.inner_text("#mechanisms")
 
 
-def test_dashboard_response_rate_uses_the_number_of_invited_people(site: Site, opened: Open) -> None:
-    page = opened(site)
-    choose(page)
-    assert "60 answers in this round. Enter how many people were invited" in page.inner_text(".response")
-    page.fill("#invited", "80")
-    assert "Response rate of this round: 75 % (60 of 80)" in page.inner_text(".response")
-    page.reload()
-    page.wait_for_selector("html[data-ready=true]")
-    choose(page)
-    assert page.input_value("#invited") == "80"
-
-
-def test_dashboard_without_data_says_what_will_be_there(empty_site: Site, opened: Open) -> None:
-    page = opened(empty_site)
-    text = page.inner_text("#content")
-    for said in (
-        "There is no survey yet. Its results will appear here",
-        "No user was charged in these days. Each charge will appear here",
-        "No request was refused in these days. Each refusal will appear here",
-        "No policy has limits yet",
-        "Nothing was charged yet. Each mechanism will appear here",
-    ):
-        assert said in text
-    assert page.locator("#activity svg").count() == 0
-
-
-def test_dashboard_bars_have_a_bounded_width(site: Site, opened: Open) -> None:
-    page = opened(site, viewport={"width": 1280, "height": 900})
-    widths = page.eval_on_selector_all(
-        "#activity rect.charged, #refusals svg rect:not(.cursor), #limits svg rect",
-        "(bars) => bars.map((bar) => bar.width.baseVal.value)",
-    )
-    assert widths
-    assert max(widths) <= 48
-    assert "Users a day" in page.inner_text("#activity figure")
-
-
 def test_officer_form_edits_limits_as_fields_with_a_preview(site: Site, opened: Open) -> None:
     page = opened(site, "/officer")
     page.click("summary")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -87,12 +84,6 @@ def test_new_round_is_in_the_next_estimate(site: Site) -> None:
     before = site.client.get(PATH).json()
     site.seal("three", 20)
     assert site.client.get(PATH).json()["reports"] == before["reports"] + 20
-
-
-def test_estimate_leaves_no_file(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert site.client.get(PATH, params={"confidence": "0.7"}).status_code == 200
-    assert os.listdir(tmp_path) == []
 
 
 def test_estimate_beyond_the_time_limit_is_refused_and_spends_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,11 +196,3 @@ def test_failed_calculation_is_not_cached(counted: list[str], monkeypatch: pytes
             portal.call(partial(workers.answer, "estimate", {"n": 1}))
         monkeypatch.setattr(compute_pool.anyio.to_process, "run_sync", run)
         assert portal.call(partial(workers.answer, "estimate", {"n": 1}))
-
-
-def test_cache_of_answers_is_bounded(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute_pool, "_MOST_ANSWERS", 2)
-    workers = Workers(4, 10)
-    for number in range(5):
-        asked_at_once(workers, [number])
-    assert len(workers._answers) == 2

@@ -58,11 +58,6 @@ def test_limit_gauges_count_the_users_by_policy_and_limit(accountant: Accountant
     assert collected(accountant)[f"{name}_ratio default day basic 80"] == 0
 
 
-def test_limit_gauges_of_a_ledger_without_users_are_zero(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4"])
-    assert collected(accountant)["ldp_budget_limit_users_ratio default lifetime basic 100"] == 0
-
-
 def test_verification_gauges_show_the_newest_result(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
@@ -149,24 +144,6 @@ def test_each_query_uses_metrics_labels_and_values_that_are_exported(
                 assert set(values.split("|")) <= known[label]
 
 
-def test_alert_rules_have_a_summary_and_a_severity() -> None:
-    assert len({rule["alert"] for rule in rules()}) == len(rules())
-    for rule in rules():
-        assert rule["labels"]["severity"] in ("warning", "critical")
-        assert rule["annotations"]["summary"]
-
-
-def test_dashboard_panels_have_unique_ids_and_places() -> None:
-    assert len({panel["id"] for panel in panels()}) == len(panels())
-    taken: set[tuple[int, int]] = set()
-    for panel in panels():
-        place = panel["gridPos"]
-        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
-        assert not cells & taken
-        assert all(x < 24 for x, _ in cells)
-        taken |= cells
-
-
 # -- the cache of the statistics -----------------------------------------------------------------------------------
 
 
@@ -191,15 +168,6 @@ def cache_of(accountant: Accountant, seconds: float) -> tuple[UsageCache, Counti
     return cache, overview
 
 
-def test_cache_computes_once_for_equal_arguments(accountant: Accountant) -> None:
-    cache, overview = cache_of(accountant, 3600)
-    assert [cache.get("days", most).value for most in (7, 7, 30, 7)] == [[1, 7], [1, 7], [2, 30], [1, 7]]
-    assert cache.get("days", 7).position == accountant.position()
-    accountant.set_policy("default", ["lifetime=1"])
-    assert cache.get("days", 7).position != accountant.position()
-    assert overview.calls == 2
-
-
 def test_cache_computes_once_for_many_threads(accountant: Accountant) -> None:
     cache, overview = cache_of(accountant, 3600)
     overview.go_on.clear()
@@ -211,25 +179,3 @@ def test_cache_computes_once_for_many_threads(accountant: Accountant) -> None:
     for thread in threads:
         thread.join()
     assert found == [[1, 7]] * 8
-
-
-def test_cache_without_patience_returns_the_older_result(accountant: Accountant) -> None:
-    cache, overview = cache_of(accountant, 3600)
-    overview.go_on.clear()
-    with pytest.raises(TimeoutError):
-        cache.get("days", 7, patience=0)
-    overview.go_on.set()
-    assert cache.get("days", 7).value == [1, 7]
-    overview.go_on.clear()
-    cache._held = {key: held._replace(until=0) for key, held in cache._held.items()}
-    assert cache.get("days", 7, patience=0).value == [1, 7]
-    overview.go_on.set()
-    assert cache.get("days", 7).value == [2, 7]
-
-
-def test_cache_keeps_no_error(accountant: Accountant) -> None:
-    cache, overview = cache_of(accountant, 3600)
-    for _ in range(2):
-        with pytest.raises(LedgerError):
-            cache.get("days", 13)
-    assert overview.calls == 2

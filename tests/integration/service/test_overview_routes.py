@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,20 +92,6 @@ def test_overview_figures_are_those_of_the_ledger(served: Served, secrets: dict[
     }
 
 
-def test_overview_level_of_a_charge_depends_on_its_parameters() -> None:
-    """It was that of the mechanism: "exact" at ε = 21, where nothing is proved."""
-    with Accountant(":memory:") as accountant:
-        accountant.set_policy("default", ["lifetime=50"])
-        for epsilon in (1, 21):
-            accountant.spend("alice", mechanism("oue")(epsilon=epsilon, domain_size=4))
-        with Served(accountant, Settings()) as made:
-            rows = told(made, "/v1/overview/mechanisms", made.secret("read", name="reads"))["rows"]
-    assert sorted((row["declared"], row["checked"]) for row in rows) == [
-        ('{"domain_size":4,"epsilon":"1"}', "exact"),
-        ('{"domain_size":4,"epsilon":"21"}', "audited"),
-    ]
-
-
 def test_overview_contains_no_user(served: Served, secrets: dict[str, str]) -> None:
     said = b"".join(
         served.ask(method, path, secret=secrets["admin"]).body for method, path in PATHS if method == "GET"
@@ -138,11 +123,6 @@ def test_verification_is_recorded_with_the_name_of_its_caller(served: Served, se
     assert verified["entries"] == served.accountant.stats()["entries"] - 1  # that which says so came after
 
 
-@pytest.mark.parametrize("query", ["days=0", "days=732", "days=x"])
-def test_span_of_days_has_bounds(served: Served, secrets: dict[str, str], query: str) -> None:
-    assert served.ask("GET", f"/v1/overview/activity?{query}", secret=secrets["read"]).status == 400
-
-
 # -- the files of the pages ----------------------------------------------------------------------------------------
 
 
@@ -162,11 +142,3 @@ def test_pages_are_public_and_contain_no_data(served: Served, path: str) -> None
     assert text.count("<script") == 1  # by its address
     again = served.ask("GET", path, If_None_Match=answer.headers["ETag"])
     assert (again.status, again.body) == (304, b"")
-
-
-def test_scripts_write_no_html() -> None:
-    folder = Path(__file__).parents[3] / "service" / "ldp_budget_service" / "web" / "static"
-    for name in ("office", "tables", "charts", "dashboard", "officer"):
-        text = (folder / f"{name}.js").read_text()
-        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http:", "cookie"):
-            assert word not in text.replace("http://www.w3.org/2000/svg", ""), (name, word)

@@ -184,20 +184,6 @@ def stored(page: Any) -> Any:
     )
 
 
-def test_questionnaire_page_shows_who_asks_and_what_a_report_can_tell(site: Site, device: Any) -> None:
-    page = opened(device(), site.link("reader", "all"))
-    said = page.inner_text("main")
-    for text in (
-        *("A survey by Institute of Public Health", "Health and habits", "To plan the clinics of the region."),
-        *("How do you feel today?", "Do you smoke?", "How many hours did you sleep?", "1 of 3", "3 of 3"),
-        "50% sure of all your answers together, your report can make that person at most 88.1% sure of them",
-        "0% used; 25% after this report",
-    ):
-        assert text in said
-    assert "ε" not in said.replace("In figures (ε)", "")
-    assert page.get_by_role("link", name="ask@example.org").get_attribute("href") == "mailto:ask@example.org"
-
-
 @pytest.mark.parametrize(
     ("contact", "href"),
     [
@@ -235,27 +221,6 @@ def test_questionnaire_page_asks_the_questions_of_the_person(site: Site, device:
         assert "You are asked 1 of them" in page.inner_text("#selection")
         seen.add(place)
     assert len(seen) > 1
-
-
-def test_questionnaire_page_shows_an_error_at_each_question_without_an_answer(site: Site, device: Any) -> None:
-    page = opened(device(), site.link("hasty", "all"))
-    page.get_by_label("no", exact=True).check()
-    page.locator("input[type=number]").fill("15")
-    page.click(SEND)
-    missing = "Please choose one of the answers. Nothing was sent."
-    outside = "15 is not between 0 and 14 hours. Please enter a number from 0 to 14 hours. Nothing was sent."
-    errors = page.locator(".question .error").all_inner_texts()
-    assert errors == [missing, "", outside]
-    assert page.evaluate("document.activeElement.name") == "answer-0"
-    assert page.locator("[aria-invalid]").count() == 4
-    assert stored(page) == [0, 0]
-    page.get_by_label("fair").check()
-    assert page.locator(".question .error").all_inner_texts() == ["", "", outside]
-    page.locator("input[type=number]").fill("7")
-    page.click(SEND)
-    page.wait_for_selector(ARRIVED)
-    # A third of ε = 2 is rounded down.
-    assert (stored(page), site.charged("hasty")) == ([1, 1.999999998], 1)
 
 
 def test_questionnaire_receipt_names_answers_and_the_file_has_each_question(
@@ -321,30 +286,6 @@ def test_questionnaire_page_sends_nothing_if_the_loss_is_not_confirmed(site: Sit
 
 
 # -- a phone, and accessibility ------------------------------------------------------------------------------------
-
-
-def wider(page: Any) -> bool:
-    """True if the page scrolls sideways."""
-    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
-
-
-@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
-def test_questionnaire_page_on_a_phone_keeps_the_button_in_view_and_scrolls_down_only(
-    site: Site, device: Any, spoken: str
-) -> None:
-    page = opened(device(viewport=PHONE), site.link(f"phone {spoken}", "all", lang=spoken))
-    box = page.locator(SEND).bounding_box()
-    assert 0 <= box["y"] <= box["y"] + box["height"] <= PHONE["height"]
-    wide = [wider(page)]
-    page.click(SEND)
-    wide.append(wider(page))
-    fill(page)
-    page.click(SEND)
-    page.wait_for_selector(ARRIVED)
-    wide.append(wider(page))
-    opened(page, f"{site.origin}/me?lang={spoken}")
-    page.wait_for_selector("#services table")
-    assert [*wide, wider(page)] == [False] * 4
 
 
 @pytest.mark.parametrize("spoken", ["en", "ko", "de"])

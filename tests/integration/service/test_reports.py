@@ -109,16 +109,6 @@ def test_report_refused_is_not_stored(site: Site) -> None:
     assert site.accountant.reports.waiting(PARTY.name) == 3
 
 
-def test_estimate_counts_sealed_rounds_only(site: Site) -> None:
-    site.fill(41)
-    refused = site.estimate()
-    assert code(refused) == (409, "too-few-reports")
-    assert refused.json()["detail"] == "an estimate needs 20 sealed reports: got 0. Seal a round: POST …/rounds"
-    sealed = site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
-    assert sealed.json() == {"round": "1", "reports": 40}  # another one alone would show
-    assert site.estimate().json()["reports"] == 40
-
-
 def test_estimate_equals_that_of_the_command(site: Site, tmp_path: Path) -> None:
     site.fill(60)
     sealed = site.clients[1].post(f"{HERE}/rounds", json={"round": "2026-W47"})
@@ -135,23 +125,6 @@ def test_estimate_equals_that_of_the_command(site: Site, tmp_path: Path) -> None
     ]
     assert narrow["answers"][0]["adjusted_count"] >= 0
     assert [row["answer"] for row in site.estimate("?candidates=c&candidates=a").json()["answers"]] == ["c", "a"]
-
-
-def test_estimate_of_all_rounds_and_of_each_round(site: Site) -> None:
-    site.fill(40)
-    site.clients[0].post(f"{HERE}/rounds", json={"round": "1"})
-    site.fill(30, key="2")
-    assert site.estimate().json()["reports"] == 40
-    site.clients[1].post(f"{HERE}/rounds", json={"round": "2"})
-    assert site.estimate().json()["reports"] == 60
-    assert [(each["round"], each["reports"]) for each in site.estimate("?by_round=true").json()["rounds"]] == [
-        ("1", 40),
-        ("2", 20),
-    ]
-    assert code(site.clients[0].post(f"{HERE}/rounds", json={"round": "3"})) == (409, "too-few-reports")
-    assert code(site.estimate("?round=3")) == (404, "unknown-name")
-    site.fill(10, key="3", params={"policy": "other"})
-    assert site.clients[0].post(f"{HERE}/rounds", json={"round": "3"}).json()["reports"] == 20
 
 
 def test_instances_on_a_server_share_reports_and_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,25 +147,3 @@ def test_instances_on_a_server_share_reports_and_rounds(tmp_path: Path, monkeypa
         assert told[0] == told[1]
         assert told[0]["reports"] == 20
         assert one.verify().ok
-
-
-def test_estimate_of_sketches_needs_candidates_and_of_numbers_refuses_them(site: Site) -> None:
-    draws = WORDS.randomize(WORDS.read_values(["yes", "no"] * 15))
-    for number, (row, index) in enumerate(zip(*draws, strict=True) if isinstance(draws, tuple) else enumerate(draws)):
-        report = (index if not isinstance(draws, tuple) else np.array([row, index])).tobytes()
-        assert site.send(f"user {number}", "w", report, of=WORDS).status_code == 200
-    site.clients[0].post("/v1/collections/words/rounds", json={"round": "1"})
-    assert code(site.estimate(of="/v1/collections/words")) == (400, "invalid-parameter")
-    told = site.estimate("?candidates=yes&candidates=no", of="/v1/collections/words").json()
-    assert [row["answer"] for row in told["answers"]] == ["yes", "no"]
-    values = HEIGHT.randomize(np.linspace(150, 200, 24))
-    for number, value in enumerate(values):
-        assert (
-            site.send(f"user {number}", "h", value.tobytes(), of=HEIGHT, params={"policy": "other"}).status_code
-            == 200
-        )
-    site.clients[0].post("/v1/collections/height/rounds", json={"round": "1"})
-    assert set(site.estimate(of="/v1/collections/height").json()) >= {"reports", "mean", "low", "high"}
-    assert set(site.estimate("?consistent=true", of="/v1/collections/height").json()) >= {"reports", "mean"}
-    assert code(site.estimate("?top=1", of="/v1/collections/height")) == (400, "invalid-parameter")
-    assert code(site.estimate("?confidence=1", of="/v1/collections/height")) == (400, "invalid-parameter")

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,6 @@ from ldp_budget import Accountant, InvalidParameter
 from ldp_budget_cli import serve as command_serve
 from ldp_budget_service import server as running
 from ldp_budget_service.api_keys import ApiKeys
-from ldp_budget_service.app import create_app
-from ldp_budget_service.observability.verification import Verifications
-from ldp_budget_service.request_context import RequestContext
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, Caller, Farm, new_ledger
 
@@ -87,13 +83,6 @@ def test_serve_on_a_port_in_use_is_refused(started: dict[str, Any], tmp_path: Pa
     assert not (tmp_path / "budget.db").exists()
 
 
-def test_serve_of_a_sandbox_says_so(started: dict[str, Any], tmp_path: Path) -> None:
-    Accountant(tmp_path / "budget.db", sandbox=True).close()
-    said: list[str] = []
-    running.serve(tmp_path / "budget.db", port=0, say=said.append)
-    assert "sandbox: nothing counts in it" in said
-
-
 def test_serve_ends_at_once_on_a_second_signal(farm: Farm, tmp_path: Path) -> None:
     place = str(tmp_path / "budget.db")
     new_ledger(place, "lifetime=1")
@@ -140,20 +129,6 @@ def test_serve_options_become_settings(command: CommandLine, service: Service) -
     assert service.asked[1]["proxies"] == ("192.0.2.1",)
 
 
-def test_serve_help_states_the_defaults_of_the_settings(command: CommandLine) -> None:
-    told = " ".join(command("serve", "--help").stdout.split())
-    defaults = {field.name: field.default for field in fields(Settings)}
-    for option, name in [
-        ("--burst", "burst"),
-        ("--address-rate", "address_rate"),
-        ("--address-burst", "address_burst"),
-        ("--threads", "threads"),
-    ]:
-        found = re.search(rf"{option} \S+ RANGE .*?\[default: (\d+)\]", told)
-        assert found is not None, option
-        assert int(found[1]) == defaults[name]
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -170,72 +145,9 @@ def test_serve_with_invalid_options_is_refused(
     assert not hasattr(service, "asked")
 
 
-def test_serve_without_the_extra_names_it(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ModuleNotFoundError("No module named 'fastapi.responses'", name="fastapi.responses")
-
-    monkeypatch.setattr(command_serve, "import_module", missing)
-    assert "The service needs fastapi. Install it: pip install 'ldp-budget[service]'" in command.error("serve")
-
-
-def test_tracing_without_its_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    monkeypatch.setattr(running.logs, "logging_to", lambda *_, **__: nullcontext())
-    with pytest.raises(InvalidParameter, match=r"pip install 'ldp-budget\[tracing\]'"):
-        running.serve(tmp_path / "budget.db", port=0, settings=Settings(tracing=True), say=lambda text: None)
-    assert not (tmp_path / "budget.db").exists()
-
-
 def test_command_line_starts_without_the_service() -> None:
     code = "import sys, ldp_budget_cli.serve; print([name for name in sys.modules if 'fastapi' in name])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 
 # -- the guide -----------------------------------------------------------------------------------------------
-
-GUIDES = Path(__file__).parents[3] / "docs" / "guides"
-OPERATING = (
-    "api-keys",
-    "backup",
-    "detect-rollback",
-    "monitoring",
-    "operations",
-    "rate-limits",
-    "rotate-the-ledger-key",
-)
-
-
-def test_guide_names_existing_options(command: CommandLine) -> None:
-    told = "\n".join((GUIDES / f"{name}.md").read_text(encoding="utf-8") for name in OPERATING)
-    told = re.sub(r"^\$ curl.*?(?=^[^>])|^sudo.*$", "", told, flags=re.DOTALL | re.MULTILINE)
-    commands = (
-        ("serve",),
-        ("spend", "alice", "oue"),
-        ("api-key", "create"),
-        ("api-key", "list"),
-        ("api-key", "rotate"),
-        ("ledger", "rotate-key"),
-        ("ledger", "acknowledge"),
-        ("invite",),
-    )
-    helps = [command(*words, "--help").stdout for words in commands]
-    known = set(re.findall(r"--[a-z-]+", " ".join([*helps, "--ledger --limit --expect"])))
-    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", told))
-    assert len(named) > 10
-    assert named <= known
-
-
-def test_guide_names_all_metrics_and_no_others() -> None:
-    told = set(
-        re.findall(r"^\| `(ldp_budget_\w+)`", (GUIDES / "monitoring.md").read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    with Accountant(":memory:") as accountant:
-        accountant.set_policy("default", ["lifetime=1"])
-        Verifications(accountant).run()
-        metrics = create_app(accountant).state.metrics
-        metrics.count("refused", 1, ["day"])
-        metrics.answered("GET", "/", 200, 0.1, RequestContext(caller="app", code="x"))
-        families = list(metrics.registry.collect())
-    names = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
-    ours = {name for name in names if name.startswith("ldp_budget") and name != "ldp_budget"}
-    assert told == ours

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import axe_core
 from chromium import CHROMIUM, chromium, devices
 from ldp_budget import mechanism
 from ldp_budget.registry.public_definition import digest_of
-from ldp_budget_service.invitations import Invitations
 from survey_respondents import ARRIVED, REFUSED, SEND, WAITING, Respondent, let_take_part
 from survey_site import WAYS, Site, ledger, running
 
@@ -146,35 +144,7 @@ def test_respondents_answering_in_five_ways_are_charged_once_each(own_site: Site
     check_all(own_site, respondents, refused=1)
 
 
-@pytest.mark.exhaustive
-def test_respondents_two_hundred_get_one_receipt_and_report_each(own_site: Site) -> None:
-    respondents = ways(plain=155, reload=20, double_click=10, offline=10, used_up=5)
-    all_take_part(own_site, respondents, at_once=6)
-    check_all(own_site, respondents, refused=5)
-
-
 # -- texts ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.exhaustive
-def test_page_shows_question_cost_and_meaning(site: Site, device: Any) -> None:
-    page = opened(device(timezone_id="UTC"), site.link("shown", agreed=False))
-    said = page.inner_text("main")
-    for text in (
-        *("Getting to work", "How did you come to work today?", "To plan parking", "mobility desk"),
-        "if a person is 50% sure of your answer, your report can make that person at most 73.2% sure of it",
-        *("0% used; 25% after this report", "0% used; 50% after this report. Starts again on", "UTC"),
-        "0% used; 7% after this report",
-    ):
-        assert text in said
-    assert "ε = 1" not in said
-    page.get_by_text("In figures").click()
-    figures = page.inner_text("details.figures")
-    for text in ("ε = 1", *(f"0 of ε = {limit} used; 1 after this report" for limit in (4, 2, 16))):
-        assert text in figures
-    assert page.get_by_role("radio", checked=True).count() == 0
-    page.get_by_text("How it works").click()
-    assert site.accountant.collection("commute").client in page.inner_text("main")
 
 
 @pytest.mark.exhaustive
@@ -273,24 +243,6 @@ def test_page_without_an_answer_sends_nothing_and_says_so(site: Site, device: An
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("collection", "fill"),
-    [
-        ("height", lambda page: page.fill("#answer", "181.5")),
-        ("weight", lambda page: page.fill("#answer", "70")),
-        ("words", lambda page: page.fill("#answer", "bicycle")),
-        ("many", lambda page: page.select_option("#answer", "choice 7")),
-    ],
-)
-def test_page_accepts_every_kind_of_answer(site: Site, device: Any, collection: str, fill: Any) -> None:
-    page = opened(device(), site.link(f"answers {collection}", collection))
-    fill(page)
-    page.click(SEND)
-    page.wait_for_selector(ARRIVED)
-    assert bytes.fromhex(page.inner_text("#hex")) in site.taken(collection)
-
-
-@pytest.mark.exhaustive
 def test_page_refuses_a_number_out_of_range_without_a_charge(site: Site, device: Any) -> None:
     page = opened(device(), site.link("tall", "height"))
     page.fill("#answer", "300")
@@ -374,46 +326,6 @@ def test_page_offline_keeps_the_report_and_sends_it_when_reopened(site: Site, de
     assert bytes(kept) in site.taken()
 
 
-def test_page_of_a_budget_names_the_survey_by_its_title_and_times_with_their_zone(site: Site, device: Any) -> None:
-    """It named the internal `commute`, and a time without a zone."""
-    page = answered(device(timezone_id="America/New_York"), site.link("titled"))
-    page.wait_for_selector(ARRIVED)
-    budget = opened(page, f"{site.origin}/me")  # in the same tab, which has the invitation
-    budget.wait_for_selector("#services table")
-    assert budget.inner_text("#services h3") == "Getting to work"
-    assert budget.inner_text("#services tbody td:nth-child(2)") == "Getting to work"
-    assert "commute" not in budget.inner_text("main")
-    for moment in budget.locator("main time").all_inner_texts():
-        assert re.search(r"\b(EST|EDT|GMT[+-]\d)", moment), moment
-
-
-@pytest.mark.exhaustive
-def test_page_with_another_link_of_the_round_shows_the_receipt(site: Site, device: Any) -> None:
-    page = answered(device(), site.link("again"))
-    page.wait_for_selector(ARRIVED)
-    number = page.inner_text("#number")
-    page.goto("about:blank")
-    opened(page, site.link("again"))
-    assert page.inner_text("#number") == number
-    page.goto(site.link("again", round="2"))  # in the page that is open
-    page.wait_for_selector(SEND)
-
-
-@pytest.mark.exhaustive
-def test_page_with_link_used_on_another_device_says_that_the_first_report_counts(site: Site, device: Any) -> None:
-    """The second device got 422 for another report and 200 for the same one, which told what the first had sent."""
-    link = site.link("two devices", "many")
-    pages = [device(), device()]
-    for page in pages:
-        opened(page, link)
-        page.select_option("#answer", "choice 7")
-        page.click(SEND)
-        page.wait_for_selector(ARRIVED)
-        assert "counts one report for this link: the first that reached it" in page.inner_text("main")
-    assert pages[0].inner_text("#number") == pages[1].inner_text("#number")
-    assert site.charged("two devices") == 1
-
-
 @pytest.mark.exhaustive
 def test_page_after_the_answer_keeps_no_link_on_the_device(site: Site, device: Any) -> None:
     """The token of a link stayed in IndexedDB: on a shared device the next user found the earlier user's charges."""
@@ -482,19 +394,6 @@ def test_page_with_lost_answer_and_refused_retry_does_not_say_that_nothing_was_c
     assert "not counted" not in said
 
 
-@pytest.mark.exhaustive
-def test_page_repeats_a_memoized_answer_and_charges_the_device_once(site: Site, device: Any) -> None:
-    page, spent, reports = device(), [], []
-    for round, answer in (("1", "bus"), ("2", "bus"), ("3", "car")):
-        answered(page, site.link("regular", "start page", round=round), answer).wait_for_selector(ARRIVED)
-        reports.append(page.inner_text("#hex"))
-        spent.append(entries(page)["spent"])
-        assert "opaque label" in page.inner_text("main")
-    assert reports[0] == reports[1]
-    assert spent == [0.5, 0.5, 1]
-    assert [row["labelled"] for row in site.accountant.history("regular")] == [True] * 3
-
-
 # -- refused -------------------------------------------------------------------------------------------------------
 
 
@@ -536,38 +435,6 @@ def test_page_refuses_a_report_beyond_the_device_budget(device: Any) -> None:
         page.wait_for_selector("[data-notice=nodevice]")
         assert entries(page)["spent"] == 0.5
         assert small.charged("careful") == 1
-
-
-@pytest.mark.exhaustive
-def test_page_with_an_expired_link_says_so(site: Site, device: Any) -> None:
-    revoked = site.link("gone", "many")
-    Invitations(site.accountant).revoke("many", "gone")
-    site_now = site.accountant.now()
-    while site.accountant.now() < site_now + timedelta(seconds=1.1):  # what is remembered of the records gets old
-        pass
-    for link in (revoked, f"{site.page()}#{'A' * 40}.{'B' * 22}"):
-        page = opened(device(), link)
-        assert page.locator("h1[data-problem=unauthorized]").count() == 1
-        assert page.locator(SEND).count() == 0
-
-
-@pytest.mark.exhaustive
-def test_page_with_a_link_to_another_survey_says_so(site: Site, device: Any) -> None:
-    fragment = site.link("astray", "many").partition("#")[2].partition("~")[0]
-    page = opened(device(), f"{site.page()}#{fragment}")
-    assert page.locator("h1[data-problem=forbidden]").count() == 1
-
-
-@pytest.mark.exhaustive
-def test_page_with_a_link_that_expires_keeps_the_report_and_says_so(site: Site, device: Any) -> None:
-    page = opened(device(), site.link("late"))
-    page.route(REPORTS, lambda route: route.fulfill(status=401, json={"type": "/problems/unauthorized"}), times=1)
-    page.get_by_label("bus").check()
-    page.click(SEND)
-    page.wait_for_selector("text=The link is no longer valid")
-    assert entries(page)["kept"][0]["state"] == "waiting"
-    page.get_by_role("button", name="Try now").click()
-    page.wait_for_selector(ARRIVED)
 
 
 # -- nothing believed ----------------------------------------------------------------------------------------------
@@ -666,30 +533,6 @@ def test_page_shows_no_figure_of_a_survey_that_promises_nothing(
     assert "guarantees nothing" in page.inner_text("main")
     for text in ("ε = 1", "ε of one report", "δ of one report", "73.2%"):
         assert text not in page.inner_text("main")
-
-
-def test_page_counts_a_report_with_a_tiny_delta_on_the_device(site: Site, device: Any) -> None:
-    """A δ of 1e-30 made the device count nothing."""
-    page = shown_with(site, device, "tiny delta", lambda made: made["guarantee"].update(delta="1e-30"))
-    assert "counts the ε of this report, and not its δ" in page.inner_text("main")
-    page.get_by_text("In figures").click()
-    assert "0 of ε = 16 used; 1 after this report" in page.inner_text("details.figures")
-
-
-@pytest.mark.exhaustive
-def test_page_of_a_program_that_repeats_draws_says_that_a_change_is_not_hidden(site: Site, device: Any) -> None:
-    """A definition that left out `answer_epsilon` was confirmed, and the page did not say that a change can show."""
-    made = site.accountant.collection("start page").definition()
-    del made["guarantee"]["answer_epsilon"]
-    made["digest"] = digest_of(made)
-    page = device()
-    page.route(re.compile(r"/v1/collections/start%20page$"), lambda route: route.fulfill(json=made))
-    page.route(
-        re.compile(r"/v1/me$"),
-        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
-    )
-    opened(page, site.link("repeating", "start page", agreed=False))
-    assert "does not hide that your answer changed" in page.inner_text("main")
 
 
 @pytest.mark.exhaustive
@@ -810,42 +653,6 @@ def test_page_sends_the_link_nowhere_and_contacts_no_other_host(site: Site, devi
 # -- my budget -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.exhaustive
-def test_my_budget_lists_answered_surveys_and_charges(site: Site, device: Any) -> None:
-    page = device()
-    answered(page, site.link("owner")).wait_for_selector(ARRIVED)
-    answered(page, site.link("owner", "start page")).wait_for_selector(ARRIVED)
-    page.get_by_role("link", name="My budget").first.click()
-    page.wait_for_selector("#services table")
-    assert "1.5 of ε = 16 used." in page.inner_text("section:has(#device)")
-    rows = page.locator("section:has(#sent) tbody tr").all_inner_texts()
-    assert [(row.split("\t")[0], *row.split("\t")[2:]) for row in rows] == [
-        ("start page", "ε = 0.5", "received"),
-        ("Getting to work", "ε = 1", "received"),
-    ]
-    assert "1.5 of ε = 4 used." in page.inner_text("#services")
-    page.get_by_role("button", name="Forget this link").first.click()
-    page.wait_for_selector("#services .service:only-child")
-    assert page.locator("section:has(#sent) tbody tr").count() == 2
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("spoken", ["en", "de"])
-def test_my_budget_on_a_phone_cuts_no_table(site: Site, device: Any, spoken: str) -> None:
-    """The last column of each table was cut off."""
-    page = device(viewport={"width": 390, "height": 800})
-    opened(page, site.link(f"phone {spoken}", lang=spoken))
-    page.locator("input[type=radio]").first.check()
-    page.click(SEND)
-    page.wait_for_selector(ARRIVED)
-    opened(page, f"{site.origin}/me?lang={spoken}")
-    page.wait_for_selector("#services table")
-    cut = page.eval_on_selector_all(
-        ".scroll", "(all) => all.filter((each) => each.scrollWidth > each.clientWidth).length"
-    )
-    assert (page.locator(".scroll").count(), cut) == (2, 0)
-
-
 # -- accessibility ---------------------------------------------------------------------------------------------------
 
 
@@ -883,32 +690,6 @@ def test_page_works_by_keyboard_only(site: Site, device: Any) -> None:
     tab_to("My budget")
     page.keyboard.press("Enter")
     page.wait_for_url("**/me*")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("spoken", ["en", "ko", "de"])
-def test_page_without_javascript_says_why_and_that_nothing_was_sent(site: Site, device: Any, spoken: str) -> None:
-    texts = json.loads(
-        (Path(__file__).parents[3] / f"service/ldp_budget_service/web/texts/survey.{spoken}.json").read_text()
-    )
-    page = device(java_script_enabled=False)
-    page.goto(site.link("plain", lang=spoken))
-    assert page.get_by_role("heading", level=1).inner_text() == texts["noscript.title"]
-    assert texts["noscript.text"] in page.inner_text("main")
-    assert not page.get_by_text(texts["page.loading"]).is_visible()
-
-
-@pytest.mark.exhaustive
-def test_page_shows_the_question_in_its_language(site: Site, device: Any) -> None:
-    page = opened(device(), site.link("polyglot", lang="ko"))
-    assert "오늘 어떻게 출근하셨나요?" in page.inner_text("main")
-    page.get_by_role("link", name="Deutsch").click()
-    page.wait_for_selector("text=Wie sind Sie heute zur Arbeit gekommen?")
-    page.get_by_label("Auto").check()
-    page.click(SEND)
-    page.wait_for_selector(ARRIVED)
-    assert "Auto" in page.inner_text("table.likely")
-    assert site.charged("polyglot") == 1
 
 
 # In the dark a page is the same but for these.

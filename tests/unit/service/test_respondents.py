@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
 
-from ldp_budget import Accountant, Collection, Limit, mechanism
+from ldp_budget import Accountant, Collection, mechanism
 from ldp_budget_service import create_app
 from ldp_budget_service.invitations import Invitations
 from survey_site import tokens, with_surveys
@@ -136,37 +136,6 @@ def test_invitation_is_for_one_report_of_one_collection(device: Device, accounta
     assert accountant.history("alice") == []
 
 
-def test_report_that_no_client_sends_is_refused_and_costs_nothing(device: Device, accountant: Accountant) -> None:
-    assert code(device.send(b"")) == (400, "malformed")
-    for report in (b"\x02\x02", b"\xff"):
-        assert code(device.send(report)) == (400, "not-supported")
-    assert accountant.history("alice") == []
-
-
-def test_refusal_names_the_limits_and_their_reset(device: Device, accountant: Accountant, coin: Any) -> None:
-    accountant.spend("alice", coin("1.5"))
-    me = device.me().json()
-    assert (me["quote"]["binding"], me["quote"]["affordable_reports"]) == (["day"], 0)
-    refused = device.send()
-    assert code(refused) == (409, "budget-exceeded")
-    [limit] = refused.json()["failed"]
-    assert (limit["period"], limit["resets_at"]) == ("day", "2026-11-22T00:00:00Z")
-    # The refusal is the answer to that report for good, also when there is budget again.
-    accountant.set_policy("default", [Limit("lifetime", epsilon="9", delta="1e-5")])
-    assert code(device.send()) == (409, "budget-exceeded")
-
-
-def test_memoized_report_is_charged_by_its_label(client: TestClient, accountant: Accountant, clock: Clock) -> None:
-    spent = []
-    for day in range(3):
-        device = Device(client, accountant, collection="start page", round=str(day))
-        sent = device.send(bytes(1), "start page".replace(" ", "%20"), X_Label="00" * 16)
-        assert sent.status_code == 200, sent.text
-        spent.append(sent.json()["cost"]["epsilon"])
-        clock.advance(days=1)
-    assert spent == [0.5, 0.0, 0.0]
-
-
 def test_erased_respondent_has_no_budget(device: Device, accountant: Accountant) -> None:
     accountant.erase("alice", unknown=True)
     me = device.me().json()
@@ -199,14 +168,3 @@ def test_invitation_cannot_set_public_attributes(device: Device, accountant: Acc
     assert "an invitation cannot set them" in refused.json()["detail"]
     assert (accountant.reports.waiting("commute"), accountant.stats()["users"]) == (0, 0)
     assert device.send(b'{"report": "02"}', Content_Type="application/json").status_code == 200
-
-
-def test_definition_is_written_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A definition of 0.9 MB was written again for each device that asked for it."""
-    first = {plain: client.get("/v1/collections/commute", params={"plain": plain}) for plain in ("true", "false")}
-    monkeypatch.setattr("ldp_budget_service.report_store.as_json", lambda content: pytest.fail("written again"))
-    monkeypatch.setattr("ldp_budget_service.problems.as_json", lambda content: pytest.fail("written again"))
-    for plain, answer in first.items():
-        again = client.get("/v1/collections/commute", params={"plain": plain})
-        assert (again.content, again.headers["ETag"]) == (answer.content, answer.headers["ETag"])
-        assert again.json() == answer.json()

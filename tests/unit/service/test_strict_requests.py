@@ -85,23 +85,6 @@ def test_missing_idempotency_key_is_invalid_parameter(client: TestClient) -> Non
         assert answer.json()["option"] == "Idempotency-Key"
 
 
-@pytest.mark.slow
-def test_description_says_where_the_idempotency_key_is_required(client: TestClient) -> None:
-    """It was optional by the description, and 400 without it."""
-    paths = client.get("/openapi.json").json()["paths"]
-    found = {
-        path: next(each for each in methods["post"]["parameters"] if each["name"] == "Idempotency-Key")
-        for path, methods in paths.items()
-        if any(each["name"] == "Idempotency-Key" for each in methods.get("post", {}).get("parameters", ()))
-    }
-    assert {path for path, each in found.items() if each["required"]} == {
-        "/v1/reservations",
-        "/v1/collections/{name}/reports",
-    }
-    assert found["/v1/spends"]["description"].startswith("Required, unless `dry_run` is true.")
-    assert found["/v1/spends:batch"]["description"].endswith("Without it each line has a `key`.")
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -141,20 +124,6 @@ def test_repeated_member_charges_no_user(client: TestClient, content: bytes) -> 
     answer = client.post("/v1/spends:batch", content=content, headers={"Idempotency-Key": "k"})
     assert answer.json()["problem"]["type"] == "/problems/malformed"
     assert client.app.state.accountant.history("g3") == []  # type: ignore[attr-defined]
-
-
-def test_colon_in_a_text_of_a_batch_is_no_repeated_member(client: TestClient) -> None:
-    content = b'{"user": "a:b:c", "mechanism": {"name": "oue", "epsilon": "1", "domain_size": 7}}'
-    answer = client.post("/v1/spends:batch", content=content, headers={"Idempotency-Key": "colons"})
-    assert answer.json()["status"] == "spent"
-
-
-@pytest.mark.parametrize("reports", [True, "2", 2.0])
-def test_reports_that_are_no_whole_number_are_refused(client: TestClient, reports: object) -> None:
-    """Python refuses them; over HTTP they were taken."""
-    assert problem(client, "/v1/spends", {**CHARGE, "reports": reports})[1] == "invalid-parameter"
-    answer = client.post("/v1/spends:batch", json={**CHARGE, "reports": reports}, headers={"Idempotency-Key": "k"})
-    assert answer.json()["problem"]["type"] == "/problems/invalid-parameter"
 
 
 def test_query_parameter_unknown_is_refused(client: TestClient) -> None:
@@ -201,8 +170,3 @@ def test_secret_of_an_ended_key_is_told_when_it_ended(client: TestClient, clock:
     assert said[1].startswith("this API key is valid from ")
     assert said[2].startswith("this API key was revoked at ")
     assert said[3].startswith("the API key is missing, unknown or no longer valid.")
-
-
-def test_erasure_of_an_unknown_user_names_the_query_parameter(client: TestClient) -> None:
-    answer = client.delete("/v1/users/nobody-here")
-    assert answer.json()["detail"].endswith("add ?unknown=true.")
