@@ -24,6 +24,7 @@ from .randomized_response import RandomizedResponse
 from .rappor import Rappor
 from .square_wave import SquareWave
 from .staircase import Staircase
+from .ticks import Ticks
 from .unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 
 
@@ -52,6 +53,7 @@ def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
         Rappor,
         Loloha,
         HeavyHitters,
+        Ticks,
         Declared,
     ):
         register(mechanism)

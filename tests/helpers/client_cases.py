@@ -81,6 +81,9 @@ CASES: dict[str, Mechanism] = {
     "loloha of two cells": _made("loloha", epsilon_lifetime=2, epsilon_first="0.5", g=2, hashes=300, seed=7),
     "heavy-hitters": _made("heavy-hitters", epsilon=2, length=6),
     "heavy-hitters of long words": _made("heavy-hitters", epsilon=1, length=21, hashes=100, seed=3),
+    "ticks": _made("ticks", epsilon=4, domain_size=10, at_most=3),
+    "any ticks": _made("ticks", epsilon=2, domain_size=12),
+    "many ticks": _made("ticks", epsilon=4, domain_size=60, at_most=8),
     "olh": OptimalLocalHashing(epsilon=1, domain_size=50),
 }
 

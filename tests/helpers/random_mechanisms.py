@@ -123,6 +123,12 @@ DRAWS: dict[str, Draw] = {
         "length": rng.choice([1, 2, 5, 21]),
         "hashes": rng.choice([1, 16]),
     },
+    "ticks": lambda rng: {
+        "epsilon": epsilon(rng),
+        "domain_size": rng.choice([2, 4, 10, 40]),
+        "at_most": rng.choice([1, 2, 3]),
+        "pairs": rng.choice([False, True]),
+    },
 }
 
 

@@ -13,6 +13,7 @@ import { Unconfirmed, requires } from "./intervals.js";
 import { checkMemo, choose, countOf, hashed, looks, product, quotient } from "./laws.js";
 import { literal } from "./numbers.js";
 import { tabled } from "./program.js";
+import { ofTicks } from "./ticks.js";
 import { checkForm, checkGuarantee, checkProgram } from "./syntax.js";
 
 export { Unconfirmed };
@@ -166,6 +167,25 @@ const SHAPES = [
       return numbers.reduce((one, other) => (one > other ? one : other));
     },
   },
+  {
+    // The bits of an answer at k of n options that are drawn without it: one of 2^k cells, kept or changed to another one.
+    steps: [
+      ["asked", ["subset", "#n", "#k"]],
+      ["kept", ["bit", "#t"]],
+      ["other", ["below", "#m"]],
+      ["cell", ["join", ["and", ["shr", "value", "asked"], 1]]],
+      ["shown", ["where", "kept", "cell", ["add", "other", ["ge", "other", "cell"]]]],
+      ["report", ["add", ["mul", 2, "asked"], ["and", ["shr", "shown", "places"], 1]]],
+    ],
+    parts: [["uint", "report", "#size", "#k"]],
+    largest({ n, k, t, m, size }, { input, tables }) {
+      requires(k > 0n && k <= n && n <= 60n && m === (1n << k) - 1n, "other cells than the bits of what is asked");
+      requires(JSON.stringify(tables.places) === JSON.stringify(Array.from({ length: Number(k) }, (_, i) => i)), "other bits");
+      requires(input.kind === "answer" && BigInt(input.count) === 1n << n, "another number of sets");
+      requires(2n * n <= 1n << (8n * size) && t > 0n && t < WORD, "another shape");
+      return bothWays(t * m, WORD - t);
+    },
+  },
   ...["sub", "xor"].map((moved) => ({
     // One of m places, moved by a hash of the answer and of a direction that is drawn without it. The k first places are the likelier ones.
     steps: [
@@ -300,6 +320,8 @@ function openOf(shape, { steps, report }) {
  * @param {bigint} most
  */
 function check(definition, most) {
+  const ticked = ofTicks(definition);
+  if (ticked) return requires(ticked <= most, "the program gives away more than is stated");
   for (const shape of SHAPES) {
     const found = openOf(shape, definition);
     if (found) return requires(shape.largest(found, definition) <= most, "the program gives away more than is stated");

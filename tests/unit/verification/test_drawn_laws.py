@@ -41,6 +41,8 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("cms", {"epsilon": 2, "hashes": 3, "width": 4, "domain_size": 4}),
     ("hcms", {"epsilon": 2, "hashes": 3, "width": 4, "domain_size": 4}),
     ("heavy-hitters", {"epsilon": 1, "length": 1, "hashes": 3}),
+    ("ticks", {"epsilon": 1, "domain_size": 5, "at_most": 2, "size": 2}),
+    ("ticks", {"epsilon": 2, "domain_size": 4}),
     ("one-bit-mean", {"epsilon": 1, "maximum": 10}),
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 5}),
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 2}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..client_program import OPERATORS
@@ -12,6 +13,7 @@ from .hadamard_words import HadamardWords
 from .independent_draws import IndependentDraws
 from .independent_places import IndependentPlaces
 from .law import Unknown
+from .ticked_sets import AskedOptions, TickedSets
 from .tracked_answers import TrackedAnswers
 
 if TYPE_CHECKING:
@@ -27,7 +29,10 @@ STRUCTURE: tuple[type[Law], ...] = (
 )
 """The rules that derive the law of any number of answers from the structure of the steps, in milliseconds."""
 
-RULES: tuple[type[Law], ...] = (*STRUCTURE, AllOutcomes, Numbers)
+REBUILT: tuple[type[Law], ...] = (TickedSets, AskedOptions)
+"""The rules that read a few numbers from a program and accept it only if it equals the one that they build from these."""
+
+RULES: tuple[type[Law], ...] = (*REBUILT, *STRUCTURE, AllOutcomes, Numbers)
 
 
 _MOST_WRITTEN = 20_000
@@ -73,6 +78,8 @@ def law_by_structure(program: Program) -> Law:
     Raises:
         Unknown: no rule derives the law.
     """
+    with suppress(Unknown):
+        return _first(REBUILT, program)
     if _written_out(program) > _MOST_WRITTEN:
         raise Unknown(f"the steps have more than {_MOST_WRITTEN:,} operators, written out in place of their names")
     return _first(STRUCTURE, program)

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 35 files with the digest 510788349ee4be12371cf5bc509cae655eae49861a5f1479617a801f8fc7aca7
+// made by clients/survey/build.mjs from 36 files with the digest 7812dec67b64728fddb1df75427a82f8d0cb5a8672ef20d0479f327f2b592ba9
 // service/ldp_budget_service/web/texts/survey.de.json
 var survey_de_default = {
   language: "de",
@@ -867,7 +867,7 @@ function parseDefinition(text) {
 // clients/js/src/normal.js
 var PROPOSALS = 10;
 var HALF = 1n << 63n;
-var shifted = (whole, [high, low], places) => whole * 2 ** places + Math.floor(high * 2 ** (places - 32)) + Math.floor(low * 2 ** (places - 64));
+var shifted = (whole2, [high, low], places) => whole2 * 2 ** places + Math.floor(high * 2 ** (places - 32)) + Math.floor(low * 2 ** (places - 64));
 var signed = (magnitude, negative) => negative ? -magnitude - 1 : magnitude;
 function normal(draws, places) {
   for (; ; ) {
@@ -877,23 +877,23 @@ function normal(draws, places) {
   }
 }
 function accepted(draws, places) {
-  const whole = wholeParts(draws);
-  const fraction2 = draws.deviates(whole.length);
-  const trials2 = whole.map((k) => k + 1);
-  const kept2 = allSucceed(trials2, (slots) => trial(draws, whole, fraction2, slots));
-  return whole.flatMap((k, i) => kept2[i] ? [shifted(k, fraction2[i], places)] : []);
+  const whole2 = wholeParts(draws);
+  const fraction2 = draws.deviates(whole2.length);
+  const trials2 = whole2.map((k) => k + 1);
+  const kept2 = allSucceed(trials2, (slots) => trial(draws, whole2, fraction2, slots));
+  return whole2.flatMap((k, i) => kept2[i] ? [shifted(k, fraction2[i], places)] : []);
 }
 function wholeParts(draws) {
-  const whole = new Array(PROPOSALS).fill(0);
-  let alive = whole.map((_, i) => i);
+  const whole2 = new Array(PROPOSALS).fill(0);
+  let alive = whole2.map((_, i) => i);
   while (alive.length) {
     const goesOn = halfExponential(draws, alive.length);
     alive = alive.filter((_, i) => goesOn[i]);
-    for (const slot of alive) whole[slot]++;
+    for (const slot of alive) whole2[slot]++;
   }
-  const trials2 = whole.map((k) => k * (k - 1));
+  const trials2 = whole2.map((k) => k * (k - 1));
   const kept2 = allSucceed(trials2, (slots) => halfExponential(draws, slots.length));
-  return whole.filter((_, i) => kept2[i]);
+  return whole2.filter((_, i) => kept2[i]);
 }
 function allSucceed(trials2, attempt) {
   const ok = trials2.map(() => true);
@@ -921,20 +921,20 @@ function stillFalling(draws, last, slots) {
   slots.forEach((slot, i) => last[slot] = fresh[i]);
   return less;
 }
-function trial(draws, whole, fraction2, slots) {
+function trial(draws, whole2, fraction2, slots) {
   const even = new Set(slots);
   const last = [...fraction2];
   for (let falling3 = slots; falling3.length; ) {
-    falling3 = belowRatio(draws, whole, fraction2, stillFalling(draws, last, falling3));
+    falling3 = belowRatio(draws, whole2, fraction2, stillFalling(draws, last, falling3));
     for (const slot of falling3) even.delete(slot) || even.add(slot);
   }
   return slots.map((slot) => even.has(slot));
 }
-function belowRatio(draws, whole, fraction2, slots) {
-  const interval = draws.belowEach(slots.map((slot) => 2 * whole[slot] + 1));
-  const undecided = slots.filter((slot, i) => interval[i] === 2 * whole[slot]);
+function belowRatio(draws, whole2, fraction2, slots) {
+  const interval = draws.belowEach(slots.map((slot) => 2 * whole2[slot] + 1));
+  const undecided = slots.filter((slot, i) => interval[i] === 2 * whole2[slot]);
   const drawn2 = draws.deviates(undecided.length);
-  return slots.filter((slot, i) => interval[i] < 2 * whole[slot] || interval[i] === 2 * whole[slot] && draws.isLess(drawn2[undecided.indexOf(slot)], fraction2[slot]));
+  return slots.filter((slot, i) => interval[i] < 2 * whole2[slot] || interval[i] === 2 * whole2[slot] && draws.isLess(drawn2[undecided.indexOf(slot)], fraction2[slot]));
 }
 
 // clients/js/src/numbers.js
@@ -1225,7 +1225,7 @@ var Draws = class {
   /** @param {Whole} k */
   laplace(k) {
     const places = Number(within(k, 0, PLACES2));
-    for (let whole = 0; ; whole++) {
+    for (let whole2 = 0; ; whole2++) {
       const [first] = this.deviates(1);
       let last = first;
       let odd = true;
@@ -1233,7 +1233,7 @@ var Draws = class {
         last = fresh;
         odd = !odd;
       }
-      if (odd) return signed(shifted(whole, first, places), this.bit(HALF2));
+      if (odd) return signed(shifted(whole2, first, places), this.bit(HALF2));
     }
   }
   /** @param {Whole} k */
@@ -1745,8 +1745,8 @@ var Program = class {
       return (run) => seeded(...worked(run));
     }
     if (name === "list") return worked;
-    const whole = WHOLE.get(name);
-    if (whole) return (run) => whole(...worked(run));
+    const whole2 = WHOLE.get(name);
+    if (whole2) return (run) => whole2(...worked(run));
     const each = (
       /** @type {any} */
       EACH.get(name)
@@ -1893,8 +1893,8 @@ function falling({ first, ratio, digits, floor, count }) {
   let total = 0n;
   const totals = [0];
   for (let i = 0; i < count; i++) {
-    const whole = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
-    total += whole > least ? whole : least;
+    const whole2 = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
+    total += whole2 > least ? whole2 : least;
     totals.push(small(total));
     weight *= times;
     exponent += power2;
@@ -1903,11 +1903,11 @@ function falling({ first, ratio, digits, floor, count }) {
   return totals;
 }
 function decimal(text) {
-  const [, whole, fraction2 = "", power2 = "0"] = (
+  const [, whole2, fraction2 = "", power2 = "0"] = (
     /** @type {RegExpExecArray} */
     /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text)
   );
-  return [BigInt(whole + fraction2), Number(power2) - fraction2.length];
+  return [BigInt(whole2 + fraction2), Number(power2) - fraction2.length];
 }
 
 // clients/js/src/marks.js
@@ -2013,9 +2013,9 @@ var LARGEST_EPSILON = 300n;
 function fractionOf(text) {
   const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts2) throw new TypeError(`not a decimal >= 0: ${text}. Write it as text, such as "0.5".`);
-  const [, whole, fraction2 = "", power2 = "0"] = parts2;
+  const [, whole2, fraction2 = "", power2 = "0"] = parts2;
   const places = Number(power2) - fraction2.length;
-  const digits = BigInt(whole + fraction2);
+  const digits = BigInt(whole2 + fraction2);
   return places >= 0 ? [digits * 10n ** BigInt(places), 1n] : [digits, 10n ** BigInt(-places)];
 }
 function exponential([a, b], places) {
@@ -2296,8 +2296,8 @@ function together(given, work, size, ends) {
   const parts2 = partsOf(given);
   requires(parts2.some((each) => each instanceof Mixed), "numbers of the answer that are not followed");
   requires(parts2.every((each) => !each.open && (each instanceof Mixed || each.secret)), "a vector of what was given away and what was not");
-  const whole = mixed(ends, parts2, work);
-  return Array.from({ length: size }, (_, i) => new Mixed(ends, whole.hidden, whole.choices, () => whole.get()[i]));
+  const whole2 = mixed(ends, parts2, work);
+  return Array.from({ length: size }, (_, i) => new Mixed(ends, whole2.hidden, whole2.choices, () => whole2.get()[i]));
 }
 function floyd2(vector, b) {
   requires(isNumber(b) && Number(b) >= 1, "a bound that is drawn");
@@ -2538,8 +2538,8 @@ var Look = class {
       /** @type {[any, bigint]} */
       [each, 1n]
     ));
-    const whole = new Hidden(() => every);
-    return Array.from({ length: n }, (_, i) => new Mixed(ends, [whole], [], () => whole.at[i]));
+    const whole2 = new Hidden(() => every);
+    return Array.from({ length: n }, (_, i) => new Mixed(ends, [whole2], [], () => whole2.at[i]));
   }
   /** @param {any[]} vector @param {boolean} free */
   shuffle(vector, free) {
@@ -2593,13 +2593,13 @@ var Look = class {
   }
   /** Messages that share draws. @returns {Mixed[][]} */
   components() {
-    const sets = /* @__PURE__ */ new Map();
+    const sets2 = /* @__PURE__ */ new Map();
     for (const message of this.messages()) {
-      const touched = new Set(message.hidden.map((each) => sets.get(each)).filter(Boolean));
+      const touched = new Set(message.hidden.map((each) => sets2.get(each)).filter(Boolean));
       const all = [...[...touched].flat(), message];
-      for (const each of all) for (const hidden of each.hidden) sets.set(hidden, all);
+      for (const each of all) for (const hidden of each.hidden) sets2.set(hidden, all);
     }
-    return [...new Set([...sets].map(([, messages]) => messages))];
+    return [...new Set([...sets2].map(([, messages]) => messages))];
   }
   /**
    * The largest ratio of probabilities of a report for two answers; and of all that is kept for every answer together,
@@ -2746,8 +2746,79 @@ function* looks(definition, ever = false) {
   }
 }
 
-// clients/js/src/loss.js
+// clients/js/src/ticks.js
 var WORD2 = 1n << 64n;
+var MOST_TICKS = 20;
+var MOST_ITEMS = 255;
+function sets(c, j) {
+  let found = 0n;
+  for (let i = 0; i <= Math.min(c, j); i++) found += choose(BigInt(c), BigInt(i));
+  return found;
+}
+var whole = (number) => number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`;
+var gcd = (a, b) => b ? gcd(b, a % b) : a;
+function running(weights) {
+  const over = weights.reduce(gcd, 0n);
+  let total = 0n;
+  return weights.map((each) => total += over ? each / over : 0n);
+}
+function setProgram(d, m, size, least, weights, high) {
+  const [uppers, lowers] = [weights.slice(least), weights.slice(0, least)].map(running);
+  const steps = [
+    ["likelier", ["bit", high]],
+    ["upper", ["below", whole(uppers[uppers.length - 1])]],
+    ["lower", ["below", whole(lowers[lowers.length - 1])]],
+    ["drawn", ["subset", d, size]],
+    ["order", ["shuffle", "drawn"]]
+  ];
+  let left = "value";
+  const items = [];
+  for (let slot = m; slot > 0; slot--) {
+    const [row3, largest] = [["at", "starts", slot - 1], `largest${slot}`];
+    steps.push([largest, ["sub", ["rank", row3, left], 1]], [`left${slot - 1}`, ["sub", left, ["at", row3, largest]]]);
+    left = `left${slot - 1}`;
+    items.push(["where", ["ge", largest, 1], ["sub", largest, 1], d + slot - 1]);
+  }
+  steps.push(["own", ["list", ...items]], ["mine", ["shuffle", "own"]], ["held", ["sort", "own"]]);
+  let others = "order";
+  for (let slot = 0; slot < m; slot++) {
+    steps.push([`others${slot}`, ["add", others, ["ge", others, ["at", "held", slot]]]]);
+    others = `others${slot}`;
+  }
+  steps.push(["hits", ["where", "likelier", ["add", least, ["rank", "uppers", "upper"]], ["rank", "lowers", "lower"]]]);
+  const row2 = Array.from(
+    { length: size },
+    (_, place2) => place2 < m ? ["where", ["lt", place2, "hits"], ["at", "mine", place2], ["at", others, place2]] : ["at", others, place2]
+  );
+  steps.push(["report", ["sort", ["list", ...row2]]]);
+  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_2, c) => whole(sets(c, j + 1)))]);
+  return { steps, tables: { starts, uppers: uppers.map(whole), lowers: lowers.map(whole) } };
+}
+function ofTicks({ input, steps, tables, report }) {
+  if (!Array.isArray(tables.starts) || steps[0]?.[0] !== "likelier") return void 0;
+  const found = new Map(steps);
+  const [d, size] = (found.get("drawn") ?? []).slice(1);
+  const least = found.get("hits")?.[2]?.[1];
+  const m = tables.starts.length;
+  requires([d, size, least].every((each) => Number.isSafeInteger(each) && each > 0), "sets of a size that is drawn");
+  requires(m <= Math.min(MOST_TICKS, d) && d + m <= MOST_ITEMS && size <= d && least <= Math.min(m, size), "sets of another size");
+  const weights = Array.from({ length: Math.min(m, size) + 1 }, (_, i) => choose(BigInt(m), BigInt(i)) * choose(BigInt(d), BigInt(size - i)));
+  const [upper, lower] = [weights.slice(least), weights.slice(0, least)].map((part) => part.reduce((a, b) => a + b, 0n));
+  const high = BigInt(found.get("likelier")[1]);
+  requires(high > 0n && high < WORD2 && upper > 0n && lower > 0n, "a set that is always held, or never");
+  const rebuilt = setProgram(d, m, size, least, weights, found.get("likelier")[1]);
+  requires(JSON.stringify(steps) === JSON.stringify(rebuilt.steps), "other steps than those of ticked sets");
+  for (const [name, table2] of Object.entries(rebuilt.tables)) {
+    requires(JSON.stringify(tables[name]) === JSON.stringify(table2), "other tables than those of ticked sets");
+  }
+  requires(input.kind === "answer" && BigInt(input.count) === sets(d, m), "another number of sets");
+  requires(JSON.stringify(report.parts) === JSON.stringify([["uint", "report", 1, size]]), "another report");
+  const [over, under] = [high * lower, (WORD2 - high) * upper];
+  return over > under ? quotient(over, under) : quotient(under, over);
+}
+
+// clients/js/src/loss.js
+var WORD3 = 1n << 64n;
 var MOST_BOUND2 = 1n << 63n;
 var WINDOW = [
   ["kept", ["bit", "#t"]],
@@ -2764,8 +2835,8 @@ var SHAPES = [
     parts: [["uint", "drawn", "#size", "#n"]],
     largest({ t, m, n, size }, { input }) {
       answers(input, m + 1n, size);
-      requires(t > 0n && t < WORD2, "an answer that is always kept, or never");
-      return power(bothWays(t * m, WORD2 - t), n);
+      requires(t > 0n && t < WORD3, "an answer that is always kept, or never");
+      return power(bothWays(t * m, WORD3 - t), n);
     }
   },
   {
@@ -2780,8 +2851,8 @@ var SHAPES = [
     parts: [["uint", "report", "#size", "#n"]],
     largest({ m, n, p, size }, { input }) {
       answers(input, m + 1n, size);
-      requires(p > 0n && p < WORD2 && n > 0n && n <= m, "an answer that is always in the set, or never");
-      return bothWays(p * (m + 1n - n), (WORD2 - p) * n);
+      requires(p > 0n && p < WORD3 && n > 0n && n <= m, "an answer that is always in the set, or never");
+      return bothWays(p * (m + 1n - n), (WORD3 - p) * n);
     }
   },
   {
@@ -2810,16 +2881,16 @@ var SHAPES = [
     parts: [["float64", "cell", "*", "*", "#plus"]],
     largest({ t, digits, a, b, p, half, k, period }, { input }) {
       requires(a > 0n && b > 0n && a < MOST_BOUND2 && b < MOST_BOUND2 && period === a + b, "periods that overlap");
-      requires(lastOf(input) <= period && half === WORD2 / 2n && k === BigInt(digits.length) && k <= 40n, "another shape");
-      requires([t, p, ...digits].every((each) => each > 0n && each < WORD2), "an outcome that is impossible");
+      requires(lastOf(input) <= period && half === WORD3 / 2n && k === BigInt(digits.length) && k <= 40n, "another shape");
+      requires([t, p, ...digits].every((each) => each > 0n && each < WORD3), "an outcome that is impossible");
       const nexts = [];
       let [over, under] = [1n, 1n];
       for (const digit of digits) {
-        nexts.push([over * (WORD2 - digit), under * digit]);
-        [over, under] = [over * digit, under * (WORD2 - digit)];
+        nexts.push([over * (WORD3 - digit), under * digit]);
+        [over, under] = [over * digit, under * (WORD3 - digit)];
       }
-      nexts.push([over * WORD2, under * t]);
-      const [upper, lower] = [p * b, (WORD2 - p) * a];
+      nexts.push([over * WORD3, under * t]);
+      const [upper, lower] = [p * b, (WORD3 - p) * a];
       const ratios = nexts.flatMap(([x, y]) => [bothWays(x, y), bothWays(x * lower, y * upper)]);
       return [bothWays(upper, lower), ...ratios].reduce((one, other) => one > other ? one : other);
     }
@@ -2878,9 +2949,28 @@ var SHAPES = [
     parts: [["float64", "cell", "*", "*", "#plus"]],
     largest(found, { input }) {
       const [least, most] = [found.a, found.a + found.b * lastOf(input)];
-      requires(found.p <= WORD2 && least > 0n && most < WORD2, "a number that one answer alone can give");
-      const numbers = [quotient(most, least), quotient(WORD2 - least, WORD2 - most), ofWindow(found, lastOf(input))];
+      requires(found.p <= WORD3 && least > 0n && most < WORD3, "a number that one answer alone can give");
+      const numbers = [quotient(most, least), quotient(WORD3 - least, WORD3 - most), ofWindow(found, lastOf(input))];
       return numbers.reduce((one, other) => one > other ? one : other);
+    }
+  },
+  {
+    // The bits of an answer at k of n options that are drawn without it: one of 2^k cells, kept or changed to another one.
+    steps: [
+      ["asked", ["subset", "#n", "#k"]],
+      ["kept", ["bit", "#t"]],
+      ["other", ["below", "#m"]],
+      ["cell", ["join", ["and", ["shr", "value", "asked"], 1]]],
+      ["shown", ["where", "kept", "cell", ["add", "other", ["ge", "other", "cell"]]]],
+      ["report", ["add", ["mul", 2, "asked"], ["and", ["shr", "shown", "places"], 1]]]
+    ],
+    parts: [["uint", "report", "#size", "#k"]],
+    largest({ n, k, t, m, size }, { input, tables }) {
+      requires(k > 0n && k <= n && n <= 60n && m === (1n << k) - 1n, "other cells than the bits of what is asked");
+      requires(JSON.stringify(tables.places) === JSON.stringify(Array.from({ length: Number(k) }, (_, i) => i)), "other bits");
+      requires(input.kind === "answer" && BigInt(input.count) === 1n << n, "another number of sets");
+      requires(2n * n <= 1n << 8n * size && t > 0n && t < WORD3, "another shape");
+      return bothWays(t * m, WORD3 - t);
     }
   },
   ...["sub", "xor"].map((moved) => ({
@@ -2901,14 +2991,14 @@ var SHAPES = [
       const [least, most] = hashed(definition, ["direction", "vector", "hash"]);
       requires(k > 0n && a > 0n && a + k === m && least >= 0n && most < m, "places or hashes beyond the last place");
       requires(moved === "sub" || (m & m - 1n) === 0n, "places that are moved beyond the last one");
-      requires(n * m <= 1n << 8n * size && t > 0n && t < WORD2, "another shape");
-      return bothWays(t * a, (WORD2 - t) * k);
+      requires(n * m <= 1n << 8n * size && t > 0n && t < WORD3, "another shape");
+      return bothWays(t * a, (WORD3 - t) * k);
     }
   }))
 ];
 function ofWindow({ t, w, m }, last) {
-  requires(t > 0n && t < WORD2 && w > 0n && m > 0n && last <= m, "another shape");
-  return bothWays(t * m, (WORD2 - t) * w);
+  requires(t > 0n && t < WORD3 && w > 0n && m > 0n && last <= m, "another shape");
+  return bothWays(t * m, (WORD3 - t) * w);
 }
 var NORMAL = { steps: [["noise", ["normal", "#k"]], ["noisy", ["add", "value", "noise"]]], parts: [["float64", "noisy", "*", "*", "#plus"]] };
 function ofFalling(table2, m, last) {
@@ -2977,6 +3067,8 @@ function openOf(shape, { steps, report }) {
   return matches(shape.steps, steps, found) && matches(shape.parts, report.parts, found) ? found : void 0;
 }
 function check(definition, most) {
+  const ticked = ofTicks(definition);
+  if (ticked) return requires(ticked <= most, "the program gives away more than is stated");
   for (const shape of SHAPES) {
     const found = openOf(shape, definition);
     if (found) return requires(shape.largest(found, definition) <= most, "the program gives away more than is stated");
@@ -3045,8 +3137,8 @@ function confirm(definition) {
   const [c, d] = fractionOf(cap);
   requires(a * d >= c * b, "all answers together lose less than one of them");
   if (a * d === c * b) return;
-  const whole = oddsBelow(lifetime);
-  seek(looks(definition, true), ({ look, largest, every }) => largest <= most && look.draws * c * b <= a * d || every !== void 0 && every <= whole);
+  const whole2 = oddsBelow(lifetime);
+  seek(looks(definition, true), ({ look, largest, every }) => largest <= most && look.draws * c * b <= a * d || every !== void 0 && every <= whole2);
 }
 var known = /* @__PURE__ */ new WeakMap();
 function confirmOnce(definition) {
@@ -3267,8 +3359,8 @@ function checked(stored) {
   if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts a new budget and reports that");
   const { limits, spent, labels } = stored;
   const units = [limits?.lifetime, limits?.day ?? 0, spent?.lifetime, spent?.day];
-  const whole = units.every((each) => Number.isSafeInteger(each) && each >= 0);
-  if (whole && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
+  const whole2 = units.every((each) => Number.isSafeInteger(each) && each >= 0);
+  if (whole2 && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
   throw new Error("the record of this device's budget is damaged; clear it, which starts a new budget and reports that");
 }
 function today(spent, now2) {
@@ -3286,9 +3378,9 @@ function costOf({ epsilon, delta, answer_epsilon: together2 = epsilon }) {
 function unitsOf(text, up2) {
   const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts2) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
-  const [, whole, fraction2 = "", power2 = "0"] = parts2;
+  const [, whole2, fraction2 = "", power2 = "0"] = parts2;
   const places = UNITS + Number(power2) - fraction2.length;
-  const digits = BigInt(whole + fraction2);
+  const digits = BigInt(whole2 + fraction2);
   const cut2 = 10n ** BigInt(Math.abs(places));
   const units = Number(places >= 0 ? digits * cut2 : digits / cut2 + (up2 && digits % cut2 ? 1n : 0n));
   if (!Number.isSafeInteger(units)) throw new RangeError(`a limit must be at most 9007199: got ${text}`);

@@ -1,0 +1,108 @@
+// Tick all that apply: the numbers of sets of ticks, and the bound of a report of such a set.
+
+import { requires } from "./intervals.js";
+import { choose, quotient } from "./laws.js";
+
+const WORD = 1n << 64n;
+const MOST_TICKS = 20;
+const MOST_ITEMS = 255;
+
+/** Sets of at most j of c options. @param {number} c @param {number} j @returns {bigint} */
+function sets(c, j) {
+  let found = 0n;
+  for (let i = 0; i <= Math.min(c, j); i++) found += choose(BigInt(c), BigInt(i));
+  return found;
+}
+
+/**
+ * The number of a set of ticks: a set of at most `most` of the first c + 1 options, of which c is the largest, follows all sets of the first c.
+ * @param {number[]} ticks
+ * @param {number} most
+ * @returns {bigint}
+ */
+export function numberOfTicks(ticks, most) {
+  let found = 0n;
+  const falling = [...ticks].sort((a, b) => b - a);
+  falling.forEach((tick, place) => (found += sets(tick, most - place)));
+  return found;
+}
+
+/** A whole number as programs write it. @param {bigint} number */
+const whole = (number) => (number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`);
+
+/** @param {bigint} a @param {bigint} b @returns {bigint} */
+const gcd = (a, b) => (b ? gcd(b, a % b) : a);
+
+/** @param {bigint[]} weights */
+function running(weights) {
+  const over = weights.reduce(gcd, 0n);
+  let total = 0n;
+  return weights.map((each) => (total += over ? each / over : 0n));
+}
+
+/**
+ * The steps and tables of a report that is a set of `size` of the own items, m of them, and of the d others.
+ * @param {number} d @param {number} m @param {number} size @param {number} least @param {bigint[]} weights @param {any} high
+ */
+function setProgram(d, m, size, least, weights, high) {
+  const [uppers, lowers] = [weights.slice(least), weights.slice(0, least)].map(running);
+  /** @type {any[]} */
+  const steps = [
+    ["likelier", ["bit", high]],
+    ["upper", ["below", whole(uppers[uppers.length - 1])]],
+    ["lower", ["below", whole(lowers[lowers.length - 1])]],
+    ["drawn", ["subset", d, size]],
+    ["order", ["shuffle", "drawn"]],
+  ];
+  let left = "value";
+  const items = [];
+  for (let slot = m; slot > 0; slot--) {
+    const [row, largest] = [["at", "starts", slot - 1], `largest${slot}`];
+    steps.push([largest, ["sub", ["rank", row, left], 1]], [`left${slot - 1}`, ["sub", left, ["at", row, largest]]]);
+    left = `left${slot - 1}`;
+    items.push(["where", ["ge", largest, 1], ["sub", largest, 1], d + slot - 1]);
+  }
+  steps.push(["own", ["list", ...items]], ["mine", ["shuffle", "own"]], ["held", ["sort", "own"]]);
+  let others = "order";
+  for (let slot = 0; slot < m; slot++) {
+    steps.push([`others${slot}`, ["add", others, ["ge", others, ["at", "held", slot]]]]);
+    others = `others${slot}`;
+  }
+  steps.push(["hits", ["where", "likelier", ["add", least, ["rank", "uppers", "upper"]], ["rank", "lowers", "lower"]]]);
+  const row = Array.from({ length: size }, (_, place) =>
+    place < m ? ["where", ["lt", place, "hits"], ["at", "mine", place], ["at", others, place]] : ["at", others, place],
+  );
+  steps.push(["report", ["sort", ["list", ...row]]]);
+  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_, c) => whole(sets(c, j + 1)))]);
+  return { steps, tables: { starts, uppers: uppers.map(whole), lowers: lowers.map(whole) } };
+}
+
+/**
+ * The largest ratio of a report of ticked sets; undefined for any other program. A set with at least `least` own items has the
+ * chance high/2^64 over their number, any other one the rest over the number of the others, whatever was ticked. The proof is that of
+ * `ldp_budget.sdk.law.ticked_sets`; it holds for this program alone, so the program is built again and compared.
+ * @param {any} definition
+ * @returns {bigint | undefined} in multiples of 2^-PLACES, rounded up
+ */
+export function ofTicks({ input, steps, tables, report }) {
+  if (!Array.isArray(tables.starts) || steps[0]?.[0] !== "likelier") return undefined;
+  const found = new Map(steps);
+  const [d, size] = (found.get("drawn") ?? []).slice(1);
+  const least = found.get("hits")?.[2]?.[1];
+  const m = tables.starts.length;
+  requires([d, size, least].every((each) => Number.isSafeInteger(each) && each > 0), "sets of a size that is drawn");
+  requires(m <= Math.min(MOST_TICKS, d) && d + m <= MOST_ITEMS && size <= d && least <= Math.min(m, size), "sets of another size");
+  const weights = Array.from({ length: Math.min(m, size) + 1 }, (_, i) => choose(BigInt(m), BigInt(i)) * choose(BigInt(d), BigInt(size - i)));
+  const [upper, lower] = [weights.slice(least), weights.slice(0, least)].map((part) => part.reduce((a, b) => a + b, 0n));
+  const high = BigInt(found.get("likelier")[1]);
+  requires(high > 0n && high < WORD && upper > 0n && lower > 0n, "a set that is always held, or never");
+  const rebuilt = setProgram(d, m, size, least, weights, found.get("likelier")[1]);
+  requires(JSON.stringify(steps) === JSON.stringify(rebuilt.steps), "other steps than those of ticked sets");
+  for (const [name, table] of Object.entries(rebuilt.tables)) {
+    requires(JSON.stringify(tables[name]) === JSON.stringify(table), "other tables than those of ticked sets");
+  }
+  requires(input.kind === "answer" && BigInt(input.count) === sets(d, m), "another number of sets");
+  requires(JSON.stringify(report.parts) === JSON.stringify([["uint", "report", 1, size]]), "another report");
+  const [over, under] = [high * lower, (WORD - high) * upper];
+  return over > under ? quotient(over, under) : quotient(under, over);
+}
