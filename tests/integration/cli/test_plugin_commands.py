@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import ldp_budget
-from ldp_budget_verify.contract import find_plugin
 from warm_command import WarmCommand
 
 LEAST = "5000"
@@ -116,15 +114,6 @@ def test_plugin_new_writes_a_distribution(workshop: Workshop) -> None:
 
 
 @pytest.mark.exhaustive
-def test_plugin_new_with_distribution_uses_that_name(workshop: Workshop) -> None:
-    row = workshop.listed("long-jump")
-    assert (row["name"], row["plugin"], row["status"]) == ("long-jump", "athletics", "ok")
-    text = (workshop.folder / "long-jump" / "pyproject.toml").read_text()
-    assert 'name = "athletics"' in text
-    assert 'long-jump = "long_jump"' in text
-
-
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("project", ["tally-marks", "long-jump"])
 def test_plugin_new_tests_pass(workshop: Workshop, project: str) -> None:
     options = ("-q", "-p", "no:cacheprovider", "-W", "error")
@@ -168,26 +157,6 @@ def test_plugin_new_overwrites_nothing(workshop: Workshop) -> None:
     again = workshop.ldp_budget("plugin", "new", "tally-chalk", code=1)
     assert "exists. Nothing was written" in again.stderr
     assert module.read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("Athletics", "--distribution must be lower-case words joined by hyphens"),
-        ("../athletics", "--distribution must be lower-case words joined by hyphens"),
-        ("ldp-budget", f"--distribution: ldp-budget {ldp_budget.__version__} is installed already"),
-        ("athletics", "--distribution: athletics 0.1.0 is installed already"),
-    ],
-)
-def test_plugin_new_with_a_wrong_distribution_is_refused(workshop: Workshop, name: str, said: str) -> None:
-    done = workshop.ldp_budget("plugin", "new", "high-jump", "--distribution", name, "--to", "refused", code=2)
-    assert said in done.stderr
-    assert not (workshop.folder / "refused").exists()
-
-
-def test_plugin_new_with_to_writes_there(workshop: Workshop) -> None:
-    workshop.ldp_budget("plugin", "new", "tally-board", "--to", "some/where")
-    assert (workshop.folder / "some" / "where" / "tally-board" / "pyproject.toml").is_file()
 
 
 @pytest.mark.parametrize(
@@ -383,13 +352,6 @@ def test_plugin_check_of_a_wrong_guarantee_type_is_a_sentence(workshop: Workshop
     assert "Traceback" not in done.stderr
 
 
-def test_plugin_check_of_an_unbuildable_mechanism_fails(workshop: Workshop) -> None:
-    text = CLOAK.replace("[Priced, Undescribed]", "[Unbuildable]")
-    (workshop.folder / "site" / "unbuildable_module.py").write_text(text)
-    done = workshop.ldp_budget("plugin", "check", "unbuildable_module", code=1)
-    assert "no valid parameters of unbuildable were found" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -406,13 +368,6 @@ def test_plugin_check_of_no_plugin_names_it(workshop: Workshop, name: str, said:
     done = workshop.ldp_budget("plugin", "check", name, code=1)
     assert said in done.stderr
     assert done.stdout == ""
-
-
-@pytest.mark.parametrize(("module", "distribution"), [("sqlite_utils.db", "sqlite-utils"), ("_pytest", "pytest")])
-def test_plugin_check_of_a_module_without_entry_point_names_its_distribution(module: str, distribution: str) -> None:
-    plugin = find_plugin(module)
-    assert (plugin.name, plugin.version) == (distribution, version(distribution))
-    assert find_plugin("json").name == "json"
 
 
 @pytest.mark.exhaustive

@@ -103,21 +103,6 @@ def test_explain_is_the_distribution_of_the_program(found: dict[str, Any], name:
         assert shares == pytest.approx([each / (sum(expected) or 1) for each in expected], rel=1e-9, abs=0)
 
 
-@pytest.mark.parametrize("name", NAMES[len(EVERY) :])
-def test_explain_of_usual_sizes_equals_the_channel(found: dict[str, Any], name: str) -> None:
-    mechanism, rows, said = found[name]
-    size = mechanism.domain.size
-    for row, answers in zip(rows, said, strict=True):
-        assert len(answers) == size
-        shares = [each["share"] for each in answers]
-        assert sum(shares) == pytest.approx(1)
-        layout = mechanism.client_program().report
-        report = np.frombuffer(row, layout["dtype"]).reshape(1, *layout["shape"])
-        for other in {1, 2, 7, size // 2, size - 1}:
-            p, q = mechanism.compare(0, other).masses()[int(mechanism.outcomes(report, 0, other)[0])]
-            assert shares[0] / shares[other] == pytest.approx(float(p / q), rel=1e-6)
-
-
 def test_explain_of_probabilities_below_doubles_returns_ratios() -> None:
     mechanism = ldp_budget.mechanism("sue")(epsilon="0.1", domain_size=1200)
     ((said,),) = explained([(Collection("x", mechanism).definition(), drawn(mechanism, 1))])

@@ -29,12 +29,6 @@ def test_page_is_built_from_its_present_sources() -> None:
     assert (FOLDER / "check.html").read_text(encoding="utf-8") == module.page()
 
 
-def test_texts_have_the_same_names_in_all_languages() -> None:
-    texts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((FOLDER / "texts").glob("*.json"))]
-    assert len(texts) == 3
-    assert all(each.keys() == texts[0].keys() for each in texts)
-
-
 def test_refusal_reasons_are_translated_completely() -> None:
     """A reason is the last argument of `need` in the checker; its parts in `${…}` are `{}` in the texts."""
     source = (FOLDER / "check_books.mjs").read_text(encoding="utf-8")

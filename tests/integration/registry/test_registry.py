@@ -289,15 +289,6 @@ def test_broken_plugins_do_not_affect_others(crowd: Site, crowded: list[dict[str
     assert_everything_else_works(crowd.run(*OTHER_COMMANDS))
 
 
-@pytest.mark.some(3)  # all of them are seen in the crowd
-@pytest.mark.parametrize("case", ["exits at import", "raises what is no Exception", "takes a built-in name"])
-def test_broken_plugin_alone_is_reported(site: Site, case: str) -> None:
-    site.install("broken-plugin", BROKEN[case][0])
-    listed, *others = site.run(["mechanisms", "--json"], *OTHER_COMMANDS)
-    assert list(failures(rows(listed))) == ["broken-plugin"]
-    assert_everything_else_works(others)
-
-
 def test_commands_reserve_their_options() -> None:
     assert registry().reserved == set(OPTIONS)
     assert len(OPTIONS) == len(set(OPTIONS))
@@ -313,19 +304,6 @@ def test_field_named_as_an_option_of_the_commands_is_refused() -> None:
         made = type("Toy", (Mechanism,), {"name": "toy", "guarantee": None, option: real("x", default=1)})
         with pytest.raises(PluginError, match=f"Toy has a field '{option}', which is an option of the commands"):
             check_mechanism(made, registry().reserved)
-
-
-def test_reserved_field_is_reported_with_the_plugin(site: Site) -> None:
-    for field in ("reports", "key", "policy", "users", "total_epsilon"):
-        site.install(
-            f"broken-{field}", toy(f"toy-{field.replace('_', '-')}", fields=f"{field} = real('x', default=1)")
-        )
-    listed, *others = site.run(["mechanisms", "--json"], *OTHER_COMMANDS)
-    assert failures(rows(listed)) == {
-        f"broken-{field}": f"failed: Toy has a field '{field}', which is an option of the commands. Rename the field"
-        for field in ("reports", "key", "policy", "users", "total_epsilon")
-    }
-    assert_everything_else_works(others)
 
 
 def test_reserved_field_is_refused_in_python(site: Site) -> None:
@@ -383,15 +361,6 @@ def test_third_parties_with_one_name_both_fail_in_any_order(site: Site, names: t
     assert_everything_else_works(others)
 
 
-def test_third_parties_three_with_one_name_all_fail(site: Site) -> None:
-    for name in ("a-plugin", "b-plugin", "c-plugin"):
-        site.install(name, toy("toy-one"))
-    listed = site.mechanisms()
-    assert set(failures(listed)) == {"a-plugin", "b-plugin", "c-plugin"}
-    assert all("a-plugin 2.1 and b-plugin 2.1 and c-plugin 2.1" in why for why in failures(listed).values())
-    assert "toy-one" not in [row["name"] for row in listed]
-
-
 # -- distributions whose metadata is broken -------------------------------------------------------------------
 
 
@@ -409,18 +378,6 @@ def test_entry_points_that_cannot_be_read_are_reported(site: Site, entry_points:
     assert "entry points cannot be read" in failures(rows(listed))["broken-plugin"]
     assert {"oue", "toy-one"} <= {row["name"] for row in rows(listed)}
     assert_everything_else_works(others)
-
-
-def test_entry_point_without_a_target_is_reported(site: Site) -> None:
-    values = ("not a module!", "plugin_1:nothing", "no.such.module")
-    for number, value in enumerate(values):
-        site.install(f"plugin-{number}", "", entry_points=f"[ldp_budget]\nbroken{number} = {value}\n")
-    assert set(failures(site.mechanisms())) == {"plugin-0", "plugin-1", "plugin-2"}
-
-
-def test_distribution_without_a_name_is_reported_by_its_module(site: Site) -> None:
-    site.install("broken-plugin", "1 / 0", metadata="Metadata-Version: 2.1\n")
-    assert failures(site.mechanisms()) == {"broken_plugin": "failed: ZeroDivisionError: division by zero"}
 
 
 # -- names of collections -------------------------------------------------------------------------------------

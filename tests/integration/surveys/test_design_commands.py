@@ -75,23 +75,6 @@ def test_randomize_with_an_invalid_public_column_is_refused(run: Any, words: lis
     assert not Path("n.reports").exists()
 
 
-def test_randomize_of_a_parquet_table_stores_the_same_attributes(run: Any) -> None:
-    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
-    from pyarrow import csv, parquet
-
-    parquet.write_table(csv.read_csv("a.csv"), "a.parquet")
-    words = ("--column", "mood", "--public", "region", "--public", "age", "--out")
-    run("randomize", "mood", "a.csv", *words, "csv.reports")
-    run("randomize", "mood", "a.parquet", *words, "parquet.reports")
-    both = [
-        json.loads(run("estimate", "mood", f"{name}.reports", "--strata", "region", "--json").stdout)
-        for name in ("csv", "parquet")
-    ]
-    assert (
-        both[0]["public"] == both[1]["public"] == {"columns": ["region", "age"], "combinations": 4, "smallest": 200}
-    )
-
-
 @pytest.mark.parametrize("charging", [(), ("--spend", "--user-column", "user")], ids=["uncharged", "charged"])
 def test_partition_with_public_columns_is_estimated_by_group(run: Any, charging: tuple[str, ...]) -> None:
     pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
@@ -114,17 +97,6 @@ def test_partition_with_public_columns_is_estimated_by_group(run: Any, charging:
     assert json.loads(run("estimate", "mood", "n.parquet", "--json").stdout)["reports"] == reports
     page = run("report", "mood", "n.parquet", "--markdown")
     assert "public columns region, age" in page.output
-
-
-def test_folder_of_partitions_with_public_columns_is_estimated_by_group(run: Any) -> None:
-    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
-    Path("day").mkdir()
-    for name in ("one", "two"):
-        run("randomize", "mood", "a.csv", "--column", "mood", "--public", "age", "--out", f"day/{name}.parquet")
-    found = json.loads(run("estimate", "mood", "day", "--by", "age", "--json").stdout)
-    assert [each["respondents"] for each in found["groups"]] == [PEOPLE, PEOPLE]
-    again = run("estimate", "mood", "day", "day/one.parquet", "--by", "age")
-    assert "a partition must be given once: got one.parquet, a copy of one.parquet" in again.output
 
 
 def test_randomize_that_charges_stores_the_attributes_of_accepted_users(run: Any) -> None:
@@ -202,19 +174,6 @@ def test_estimate_of_numbers_has_weighted_means_and_quantiles(run: Any) -> None:
     assert "p-value" in text
 
 
-@pytest.mark.parametrize("form", ["--csv", "--tsv", "--nl"])
-def test_estimate_in_rows_has_a_row_for_each_estimate(run: Any, form: str) -> None:
-    lines = run("estimate", "mood", "m.reports", "--by", "region", form).stdout.splitlines()
-    assert len(lines) == 2 + 2 * 2 + 2 + (form != "--nl")
-
-
-def test_estimate_as_text_shows_shares_groups_and_differences(run: Any) -> None:
-    text = run("estimate", "mood", "m.reports", "--rake", "totals.csv", "--by", "region").stdout
-    assert "1200 respondents, weighted to 6000" in text
-    assert "north - south  good" in text
-    assert "< 0.0001" in text
-
-
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -237,51 +196,3 @@ def test_estimate_with_a_wrong_option_names_it(run: Any, words: list[str], named
     result = run("estimate", "mood", "m.reports", *words)
     assert result.exit_code != 0
     assert named in result.output
-
-
-def test_estimate_of_a_file_without_public_columns_says_how_to_store_them(run: Any) -> None:
-    run("randomize", "mood", "a.csv", "--column", "mood", "--out", "plain.reports")
-    result = run("estimate", "mood", "plain.reports", "--by", "region")
-    assert "Public columns of the reports: none. Store one" in result.output
-
-
-def test_estimate_of_files_with_different_columns_is_refused(run: Any) -> None:
-    run("randomize", "mood", "a.csv", "--column", "mood", "--public", "region", "--out", "n.reports")
-    result = run("estimate", "mood", "m.reports", "n.reports", "--by", "region")
-    assert "its public columns are region, and those of m.reports are region, age, school, weight" in result.output
-
-
-def test_estimate_of_charged_and_uncharged_files_needs_mixed(run: Any) -> None:
-    run("policy", "set", "default", "--limit", "lifetime=9")
-    public = [word for name in ("region", "age", "school", "weight") for word in ("--public", name)]
-    run(
-        "randomize",
-        "mood",
-        "a.csv",
-        "--column",
-        "mood",
-        "--user-column",
-        "user",
-        "--spend",
-        *public,
-        "--out",
-        "c.reports",
-    )
-    refused = run("estimate", "mood", "m.reports", "c.reports", "--by", "region")
-    assert "add --mixed" in refused.output
-    mixed = run("estimate", "mood", "m.reports", "c.reports", "--by", "region", "--mixed")
-    assert mixed.exit_code == 0
-    assert f"Warning: {PEOPLE} of {2 * PEOPLE} reports were not charged" in mixed.stderr
-
-
-def test_estimate_by_round_with_a_public_column_named_round_is_refused(run: Any) -> None:
-    Path("r.csv").write_text("mood,round\ngood,1\nbad,2\n", encoding="utf-8")
-    assert run("randomize", "mood", "r.csv", "--column", "mood", "--public", "round", "--out", "r").exit_code == 0
-    result = run("estimate", "mood", "r", "--by-round", "--strata", "round")
-    assert "no public column named round" in result.output
-
-
-def test_estimate_of_a_biased_mechanism_with_weights_names_others(run: Any) -> None:
-    run("collection", "add", "pay", "bounded-laplace", "--epsilon", "1", "--lower", "0", "--upper", "9")
-    run("randomize", "pay", "a.csv", "--column", "hours", "--public", "region", "--out", "p.reports")
-    assert "reports of bounded-laplace are biased" in run("estimate", "pay", "p.reports", "--by", "region").output

@@ -7,9 +7,7 @@ hcms does is in `test_hcms.py`.
 from __future__ import annotations
 
 import itertools
-import pickle
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -19,7 +17,6 @@ from mpmath import mpf
 
 import ldp_budget
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
-from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.hash_families import HashFamily
 
@@ -325,21 +322,6 @@ def test_intervals_of_a_handful_of_cells_cover(sketch: Any, k: int, m: int) -> N
     assert np.mean(covered, axis=0).min() >= 0.95 - 4 * (0.95 * 0.05 / 600) ** 0.5  # normal ones: 0.55 for (2, 2)
 
 
-@pytest.mark.exhaustive
-@both
-@pytest.mark.parametrize(("epsilon", "users"), [("1", 1_000_000), ("4", 200_000)])
-def test_estimates_of_a_skewed_distribution_are_within_the_standard_errors(
-    sketch: Any, epsilon: str, users: int
-) -> None:
-    made = sketch(epsilon=epsilon, hashes=64, width=128, domain_size=60, seed=5)
-    values = np.minimum(np.random.default_rng(3).geometric(0.15, users) - 1, 59)
-    truth = np.bincount(values, minlength=60)
-    estimate = made.estimate(made.randomize(values, rng=4))
-    assert (np.abs(estimate.counts - truth) <= 4.5 * estimate.std_errors).all()
-    assert estimate.std_errors**2 == pytest.approx(variances(sketch, epsilon, 64, 128, truth.tolist()), rel=0.05)
-    assert estimate.shares.sum() == pytest.approx(1, abs=0.2)
-
-
 @both
 def test_standard_errors_include_collisions_with_other_values(sketch: Any) -> None:
     """A thousand other values: the sketch itself shows how much they collide, with or without a query."""
@@ -410,63 +392,7 @@ def test_comparison_errors_hold_for_the_worst_values(sketch: Any) -> None:
     assert mixed.max() < alike.max()
 
 
-@pytest.mark.slow
-@both
-def test_comparison_uses_the_stated_setting(sketch: Any) -> None:
-    [row] = [row for row in rank_frequency(1, 6, 500) if row["mechanism"] == sketch.name]
-    assert row["setting"] == "hashes=1024, width=1024"
-    compared = sketch(epsilon=1, hashes=1024, width=1024, domain_size=6)
-    assert (row["worst_std_error"], row["mean_std_error"]) == compared.share_errors(500)
-
-
 # -- reports and aggregates -----------------------------------------------------------------------------------
-
-
-@both
-def test_merge_with_another_mechanism_is_refused(sketch: Any) -> None:
-    made = sketch(epsilon=1, hashes=4, width=8, domain_size=3)
-    for change in ({"epsilon": 2}, {"seed": 1}, {"hashes": 5}, {"domain_size": 4}):
-        other = made.replace(**change)
-        total = other.aggregate(other.randomize([0, 1], rng=1))
-        with pytest.raises(NotSupported, match="made by another mechanism"):
-            made.estimate(total)
-        with pytest.raises(NotSupported, match="aggregates of different mechanisms cannot be merged"):
-            made.aggregate(made.randomize([0], rng=1)).merge(total)
-
-
-@both
-def test_reports_depend_on_the_stream_only(sketch: Any) -> None:
-    made = sketch(epsilon=1, hashes=300, width=64, domain_size=20)
-    values = np.arange(20)
-    assert (made.randomize(values, rng=7) == made.randomize(values, rng=7)).all()
-    assert (made.randomize(values, rng=7) != made.randomize(values, rng=8)).any()
-    assert (made.randomize(values) != made.randomize(values)).any()
-    assert len(made.randomize([])) == 0
-
-
-@both
-def test_estimate_without_reports_is_refused(sketch: Any) -> None:
-    made = sketch(epsilon=1, hashes=4, width=8, domain_size=3)
-    with pytest.raises(NotSupported, match="no reports"):
-        made.estimate(made.randomize([]))
-
-
-@pytest.mark.parametrize(
-    "reports",
-    [np.zeros((3, 3), np.uint8), np.zeros(3, np.uint8), np.zeros((3, 2), np.int64), [1, 2], None],
-    ids=["too wide", "one axis", "wrong type", "a list", "nothing"],
-)
-def test_reports_of_another_shape_are_refused(reports: Any) -> None:
-    with pytest.raises(NotSupported, match=r"reports of cms must be uint8 of shape \(n, 2\)"):
-        Cms(epsilon=1, hashes=4, width=5, domain_size=3).estimate(reports)
-
-
-def test_reports_of_unknown_functions_or_cells_are_refused() -> None:
-    made = Cms(epsilon=1, hashes=4, width=5, domain_size=3)
-    with pytest.raises(NotSupported, match="the hash function of a report must be from 0 to 3: got 4"):
-        made.estimate(np.array([[3, 1], [4, 1]], np.uint8))
-    with pytest.raises(NotSupported, match="padding bits that are set"):
-        made.estimate(np.array([[3, 32]], np.uint8))
 
 
 # -- values, candidates, declarations -------------------------------------------------------------------------
@@ -516,84 +442,3 @@ def test_domain_declared_changes_no_hash(sketch: Any) -> None:
         made = free.replace(domain_size=size)
         assert (made.randomize([6, 0, 3], rng=1) == free.randomize([6, 0, 3], rng=1)).all()
         assert made.estimate(made.randomize([6, 0, 3], rng=1)).counts.shape == (size,)
-
-
-@both
-def test_candidates_must_be_in_the_domain(sketch: Any) -> None:
-    made = sketch(epsilon=1, hashes=8, width=16, domain_size=10)
-    reports = made.randomize([1, 2, 3], rng=1)
-    whole = made.estimate(reports)
-    part = made.estimate(reports, candidates=[9, 1])
-    assert part.counts.tolist() == whole.counts[[9, 1]].tolist()
-    assert part.std_errors.tolist() == whole.std_errors[[9, 1]].tolist()
-    with pytest.raises(OutsideDomain, match="at position 1 is outside the domain, whole numbers from 0 to 9"):
-        made.estimate(reports, candidates=[9, 10])
-
-
-@both
-@pytest.mark.parametrize("bad", [[0, 3], [0, -1], [0, 0.5], [0.0, float("nan")], [0, None], [0, 2**70]], ids=repr)
-def test_value_outside_the_domain_is_refused_with_its_place(sketch: Any, bad: Any) -> None:
-    with pytest.raises(OutsideDomain, match="outside the domain, whole numbers from 0 to 2") as caught:
-        sketch(epsilon=1, hashes=4, width=8, domain_size=3).randomize(bad)
-    assert caught.value.position == 1
-
-
-WHOLE = "a whole number from"
-
-
-@both
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": 0}, "epsilon must be a number > 0 and <= 1000000: got 0"),
-        ({"epsilon": "1e-19"}, r"epsilon must be large enough to be drawn.*got 1E-19"),
-        ({"hashes": 0}, f"hashes must be {WHOLE} 1 to 1048576: got 0"),
-        ({"hashes": None}, f"hashes is missing: it must be {WHOLE} 1 to 1048576"),
-        ({"width": 1}, f"width must be {WHOLE} 2 to 1048576: got 1"),
-        ({"width": None}, f"width is missing: it must be {WHOLE} 2 to 1048576"),
-        ({"seed": -1}, f"seed must be {WHOLE} 0 to 9223372036854775807: got -1"),
-        ({"seed": "one"}, f"seed must be {WHOLE} 0 to 9223372036854775807: got one"),
-        ({"domain_size": 1}, f"domain_size must be {WHOLE} 2 to 1000000000: got 1"),
-        ({"hashes": 2**20, "width": 2**11}, "width must be at most 1024 with hashes = 1048576: got 2048"),
-    ],
-)
-def test_bad_parameter_is_refused_by_name_range_and_value(sketch: Any, change: Any, message: str) -> None:
-    with pytest.raises(InvalidParameter, match=rf"^{message}($|\.$|\. [A-Z]| \()"):
-        sketch.calibrate(**{"epsilon": 1, "hashes": 4, "width": 8, **change})
-
-
-@both
-@pytest.mark.parametrize("users", [0, -5])
-def test_prediction_needs_users(sketch: Any, users: int) -> None:
-    with pytest.raises(InvalidParameter, match=f"users must be a whole number >= 1: got {users}"):
-        sketch(epsilon=1, hashes=4, width=8).utility(users)
-
-
-@both
-def test_declaration_makes_the_mechanism(sketch: Any) -> None:
-    made = sketch(epsilon="1.0", hashes=4, width=8)
-    assert made.declared == {"epsilon": "1", "hashes": 4, "seed": 0, "width": 8}
-    assert made.parameters == {"hashes": 4, "width": 8}
-    assert made == sketch(epsilon=1, hashes="4", width=8.0, seed=0)
-    assert made.fingerprint != made.replace(seed=1).fingerprint
-    assert pickle.loads(pickle.dumps(made)) == made
-    assert made.at_epsilon("0.25").guarantee.epsilon == 0.25
-    assert ldp_budget.mechanism(sketch.aliases[0]) is sketch
-
-
-@both
-def test_cli_randomizes_and_estimates_a_column(sketch: Any, command: Any, tmp_path: Path) -> None:
-    options = ["--epsilon", 6, "--hashes", 64, "--width", 256, "--seed", 3]
-    described = command.json("calibrate", sketch.name, *options, "--users", 1000)
-    assert described["parameters"] == {"hashes": 64, "width": 256}
-    assert described["guarantee"]["epsilon"] == 6
-    assert described["utility"]["std_error"] > 0
-    command("collection", "add", "fruit", sketch.name, *options, "--categories", "apple,pear,plum")
-    data = tmp_path / "answers.csv"
-    data.write_text("answer\n" + 600 * "apple\n" + 300 * "pear\n", encoding="utf-8")
-    command("randomize", "fruit", data, "--column", "answer", "--out", tmp_path / "reports")
-    rows = command.json("estimate", "fruit", tmp_path / "reports")["answers"]
-    assert [row["answer"] for row in rows] == ["apple", "pear", "plum"]
-    assert all(
-        abs(row["count"] - true) <= 4.5 * row["std_error"] for row, true in zip(rows, (600, 300, 0), strict=True)
-    )

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from command_line import CommandLine
 from ldp_budget import Accountant, Collection, InvalidParameter, Limit, Mechanism, NotSupported, compose, mechanism
 from ldp_budget.guarantees import (
     Approximate,
@@ -140,20 +139,6 @@ def test_declared_composes_and_can_be_planned() -> None:
     made = Declared(epsilon="0.1", delta="1e-8", source=SOURCE)
     assert compose([(made.guarantee, 10)], delta="1e-6").epsilon == 1
     assert made.at_epsilon("0.2").guarantee == Approximate("0.2", "1e-8")  # type: ignore[arg-type]
-
-
-@pytest.mark.slow
-def test_declared_is_charged_by_the_command_line(command: CommandLine) -> None:
-    command("policy", "set", "default", "--limit", "lifetime=1,1e-6")
-    spend = ["spend", "alice", "declared", "--epsilon", "0.3", "--delta", "1e-7", "--source", SOURCE]
-    assert command.json(*spend, "--key", "a")["status"] == "spent"
-    assert command.json(*spend, "--key", "a")["repeated"] is True
-    [row] = command.json("history", "alice")
-    assert row["mechanism"] == "declared"
-    assert row["declared"] == {"delta": "0.0000001", "epsilon": "0.3", "source": SOURCE}
-    assert "--source is missing" in command.error("spend", "alice", "declared", "--epsilon", "1", code=2)
-    [listed] = [each for each in command.json("mechanisms") if each["name"] == "declared"]
-    assert (listed["checked"], listed["source"]) == ("no", "the caller who declares it")
 
 
 @pytest.mark.parametrize("turned", ["\u202e", "\u202d", "\u2066", "\u2069"])

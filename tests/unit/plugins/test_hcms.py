@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
-from ldp_budget import InvalidParameter, NotSupported
+from ldp_budget import InvalidParameter
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.hash_families import HashFamily
@@ -204,22 +204,3 @@ def test_printed_algorithm_estimates_negative_counts(epsilon: int) -> None:
 def test_width_is_a_power_of_two(width: int) -> None:
     with pytest.raises(InvalidParameter, match=f"^width must be a power of two: got {width}$"):
         Hcms(epsilon=1, hashes=2, width=width)
-
-
-@pytest.mark.parametrize(
-    ("reports", "message"),
-    [
-        (
-            np.zeros((2, 1), np.uint8),
-            r"reports of hcms must be integers of shape \(n,\): got uint8 of shape \(2, 1\)",
-        ),
-        (np.zeros(2), r"reports of hcms must be integers of shape \(n,\): got float64"),
-        (None, r"reports of hcms must be integers of shape \(n,\): got object"),
-        ([0, 64], "reports must be from 0 to 63: got 0 to 64"),
-        ([-1, 5], "reports must be from 0 to 63: got -1 to 5"),
-    ],
-    ids=["two axes", "floats", "nothing", "too large", "negative"],
-)
-def test_malformed_report_is_refused(reports: Any, message: str) -> None:
-    with pytest.raises(NotSupported, match=message):
-        Hcms(epsilon=1, hashes=4, width=8, domain_size=3).estimate(reports)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from ldp_budget import Collection, InvalidParameter, NotSupported, OutsideDomain, verify
+from ldp_budget import Collection, InvalidParameter, OutsideDomain, verify
 from ldp_budget.guarantees import SymmetricPair
-from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
 from ldp_budget.sdk.domain import Words
 from ldp_budget_mechanisms._prefix_reports import CHILDREN, FoundLaw, FoundWords, PrefixFamily, _peeled, _users
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from command_line import CommandLine
 
 HeavyHitters: Any = ldp_budget.mechanism("heavy-hitters")
-
-WORDS = ["home", "search", "settings", "mail", "news"]
 
 
 def answers(counts: dict[str, int]) -> list[str]:
@@ -172,34 +169,6 @@ def test_low_ends_of_found_words_allow_for_all_words_that_were_tried() -> None:
 
 
 # -- reports ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_heavy_hitters_partial_aggregates_merge_to_the_whole() -> None:
-    made = HeavyHitters(epsilon=4, length=4, hashes=64)
-    reports = made.randomize(answers({"ab": 500, "cd": 300}), rng=1)
-    collection = Collection("words", made)
-    parts = [aggregate_reports(part, collection) for part in (reports[:300], reports[300:])]
-    merged = parts[0].merge(Partial.from_bytes(parts[1].to_bytes(), collection))
-    whole, split = made.estimate(reports), merged.estimate()
-    assert split.answers == whole.answers
-    assert split.counts.tolist() == whole.counts.tolist()
-
-
-@pytest.mark.parametrize(
-    "reports",
-    [
-        np.zeros((2, 4), np.uint8),
-        np.array([[2, 0, 0, 0, 0]], np.uint8),
-        np.array([[0, 64, 0, 0, 0]], np.uint8),
-        np.array([[0, 0, 0, 0, 8]], np.uint8),
-        [1, 2],
-    ],
-)
-def test_heavy_hitters_refuses_reports_that_no_client_sends(reports: Any) -> None:
-    made = HeavyHitters(epsilon=2, length=4, hashes=64)
-    with pytest.raises(NotSupported):
-        made.check_reports(reports)
 
 
 def test_heavy_hitters_refuses_a_table_that_is_too_large() -> None:

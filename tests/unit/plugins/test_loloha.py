@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, verify
+from ldp_budget import Accountant, Limit, NotSupported, verify
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.law.all_outcomes import law_of_values
@@ -192,34 +192,6 @@ def test_loloha_estimate_of_listed_candidates_needs_no_domain() -> None:
     assert np.abs(found.counts - [3000, 1000, 0]).max() < 5 * found.std_errors.max()
     with pytest.raises(NotSupported, match="candidates"):
         made.estimate(reports)
-
-
-def test_loloha_refuses_reports_of_other_mechanisms() -> None:
-    made = Loloha(epsilon_lifetime=2, epsilon_first=1, domain_size=5, hashes=10)
-    for reports in (np.zeros((2, 3), np.uint8), np.array([[10, 0]], np.uint8), np.array([[0, 7]], np.uint8), [1, 2]):
-        with pytest.raises(NotSupported):
-            made.aggregate(reports)
-
-
-@pytest.mark.parametrize(
-    ("settings", "option"),
-    [
-        ({"epsilon_lifetime": 1, "epsilon_first": 1}, "epsilon_first"),
-        ({"epsilon_lifetime": 1, "epsilon_first": 2}, "epsilon_first"),
-        ({"epsilon_lifetime": 1}, "epsilon_first"),
-        ({"epsilon_lifetime": 1, "epsilon_first": "0.5", "g": 1}, "g"),
-        ({"epsilon_lifetime": 1, "epsilon_first": "0.5", "g": 257}, "g"),
-    ],
-)
-def test_loloha_refuses_parameters_out_of_range(settings: dict[str, Any], option: str) -> None:
-    with pytest.raises(InvalidParameter) as refused:
-        Loloha(**settings)
-    assert refused.value.option == option
-
-
-def test_loloha_is_not_ranked_at_one_epsilon() -> None:
-    with pytest.raises(NotSupported):
-        Loloha.for_answers(1, 10)
 
 
 # -- verification -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from ldp_budget import InvalidParameter, NotSupported
+from ldp_budget import InvalidParameter
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.guarantees.fixed_point import exp_down
@@ -238,44 +238,6 @@ def test_two_answers_make_randomized_response() -> None:
 
 
 # -- reports and estimates ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("domain_size", "epsilon"), [(1000, 1), (100, 4), (3000, 3), (20_000, 2)])
-def test_estimates_are_near_the_counts(domain_size: int, epsilon: int) -> None:
-    mechanism = made(domain_size, epsilon)
-    values = np.minimum(np.random.default_rng(5).geometric(0.05, 40_000) - 1, domain_size - 1)
-    estimate = mechanism.estimate(mechanism.randomize(values, rng=1))
-    truth = np.bincount(values, minlength=domain_size)
-    off = (estimate.counts - truth) / estimate.std_errors
-    assert np.abs(off).max() < 6
-    assert np.std(off) == pytest.approx(1, abs=5 / math.sqrt(2 * domain_size))
-
-
-@pytest.mark.parametrize("domain_size", [7, 1000])
-def test_aggregates_of_parts_are_that_of_the_whole(domain_size: int) -> None:
-    """Of few reports the reported slabs are listed; of many all are counted."""
-    mechanism = made(domain_size)
-    reports = mechanism.randomize(np.arange(900) % domain_size, rng=1)
-    whole = mechanism.aggregate(reports)
-    for cuts, order in itertools.product(([1, 2, 3], [10, 500], [600, 899]), (1, -1)):
-        first, *others = [mechanism.aggregate(part) for part in np.split(reports, cuts)][::order]
-        for part in others:
-            before = part.counts.copy()
-            first = first.merge(part)
-            assert np.array_equal(part.counts, before)
-        assert all(np.array_equal(value, vars(whole)[name]) for name, value in vars(first).items())
-
-
-def test_reports_of_another_form_are_refused() -> None:
-    mechanism = made(1000)
-    reports = mechanism.randomize(np.arange(20), rng=1)
-    assert (reports.dtype, reports.shape) == (np.uint8, (20, 2))
-    mechanism.check_reports(reports)
-    for wrong in (reports[:, :1], reports.astype(np.int64), reports[0]):
-        with pytest.raises(NotSupported, match=r"reports of pgr must be uint8 of shape \(n, 2\)"):
-            mechanism.aggregate(wrong)
-    with pytest.raises(NotSupported, match="must be below 1364: got 65535"):
-        mechanism.check_reports(np.full((1, 2), 255, np.uint8))
 
 
 def test_pgr_of_a_loss_too_small_to_be_drawn_is_refused() -> None:

@@ -14,7 +14,7 @@ import pytest
 from mpmath import mpf
 
 import ldp_budget
-from ldp_budget import Collection, InvalidParameter, NotSupported
+from ldp_budget import Collection, NotSupported
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.guarantees.fixed_point import exp_down
 from ldp_budget.reports.estimation import estimate_row
@@ -178,23 +178,6 @@ def test_row_has_the_mean_the_quantiles_and_the_bins() -> None:
     assert [(each["low"], each["high"]) for each in row["bins"]] == [(18, 31), (31, 44), (44, 57), (57, 70)]
     assert sum(each["share"] for each in row["bins"]) == pytest.approx(1)
     assert all(0 <= each["share_low"] <= each["share"] <= each["share_high"] <= 1 for each in row["bins"])
-
-
-@pytest.mark.slow
-def test_wider_levels_make_wider_intervals() -> None:
-    mechanism = made(1)
-    estimate = mechanism.estimate(mechanism.randomize(np.linspace(0, 1, 3000), rng=2))
-    narrow, wide = (estimate.details(level)["quantile_intervals"]["0.5"] for level in (0.5, 0.99))
-    assert wide[0] < narrow[0] < narrow[1] < wide[1]
-    with pytest.raises(InvalidParameter, match="level"):
-        estimate.details(1.5)
-
-
-@pytest.mark.slow
-def test_square_wave_estimate_of_a_single_report_works() -> None:
-    mechanism = made(1)
-    row = mechanism.estimate(mechanism.randomize([0.4], rng=1)).details()
-    assert len(row["bins"]) == 32
 
 
 def test_aggregates_merge_their_bins() -> None:
