@@ -17,7 +17,6 @@ from ldp_budget.guarantees.fixed_point import (
     LARGEST,
     MU_SQUARED_DIGITS,
     RHO_DIGITS,
-    UNBOUNDED,
     ZERO,
     Costs,
     canonical,
@@ -27,7 +26,6 @@ from ldp_budget.guarantees.fixed_point import (
     float_above,
     float_below,
     float_up,
-    from_units,
     ln_up,
     to_capacity,
     to_cost,
@@ -51,11 +49,6 @@ def test_decimal_of_one_tenth_in_every_spelling_is_equal(value: float | str | De
     assert decimal(value) == Decimal("0.1")
 
 
-def test_decimal_of_a_float_is_its_shortest_decimal() -> None:
-    assert decimal(0.1 + 0.2) == Decimal("0.30000000000000004")
-    assert decimal(1e-300) == Decimal("1e-300")
-
-
 @pytest.mark.parametrize(
     "value", ["nan", "inf", "-inf", "snan", math.nan, math.inf, "", "one", "1,5", None, True, False, [], "1 2"]
 )
@@ -69,11 +62,6 @@ def test_decimal_beyond_the_arithmetic_is_refused(value: str) -> None:
     """Its conversion to an integer or a fraction would fill the memory, and its rounding underflow to zero."""
     with pytest.raises(ValueError, match="too large or too small"):
         decimal(value)
-
-
-@pytest.mark.parametrize("zero", ["0", "0.00", "-0", "0e30", "0e-999999999", 0.0, -0.0])
-def test_decimal_of_every_zero_is_equal(zero: str | float) -> None:
-    assert decimal(zero).as_tuple() == Decimal(0).as_tuple()
 
 
 @pytest.mark.parametrize(
@@ -90,11 +78,6 @@ def test_decimal_of_every_zero_is_equal(zero: str | float) -> None:
 )
 def test_canonical_text_has_one_spelling_for_a_number(spellings: list[str], text: str) -> None:
     assert {canonical(decimal(spelling)) for spelling in spellings} == {text}
-
-
-@given(st.decimals(allow_nan=False, allow_infinity=False))
-def test_canonical_text_means_the_same_number(number: Decimal) -> None:
-    assert Decimal(canonical(decimal(number))) == number
 
 
 # -- units ---------------------------------------------------------------------------------------------------
@@ -127,37 +110,15 @@ def test_cost_rounding_uses_every_digit() -> None:
     assert to_capacity(barely_less, EPSILON_DIGITS) == 10**9 - 1
 
 
-def test_cost_of_ten_tenths_is_one() -> None:
-    tenth = Costs.of(decimal(0.1), Decimal(0), Decimal(0), Decimal(0))
-    total = ZERO
-    for _ in range(10):
-        total = total.plus(tenth)
-    assert total == tenth.times(10)
-    assert total.epsilon == to_capacity(decimal(1), EPSILON_DIGITS)
-
-
 def test_too_large_number_is_unbounded_as_cost_and_the_maximum_as_capacity() -> None:
     for amount in (Decimal("1e10"), Decimal("1e18"), Decimal("1e400")):
         assert to_cost(amount, EPSILON_DIGITS) is None
         assert to_capacity(amount, EPSILON_DIGITS) == LARGEST
 
 
-@pytest.mark.parametrize("zero", ["0", "0e30", "-0e400"])
-def test_zero_costs_nothing_and_admits_nothing(zero: str) -> None:
-    """A zero with a large exponent is not a large number."""
-    assert to_cost(Decimal(zero), DELTA_DIGITS) == 0
-    assert to_capacity(Decimal(zero), DELTA_DIGITS) == 0
-
-
 def test_cost_negative_is_refused() -> None:
     with pytest.raises(ValueError, match=r"must be >= 0: got -1"):
         to_cost(Decimal(-1), EPSILON_DIGITS)
-
-
-@given(st.integers(0, LARGEST), DIGITS)
-def test_units_are_exact(units: int, digits: int) -> None:
-    amount = from_units(units, digits)
-    assert to_cost(amount, digits) == to_capacity(amount, digits) == units
 
 
 # -- sums ----------------------------------------------------------------------------------------------------
@@ -180,14 +141,6 @@ def test_multiple_is_the_repeated_sum(cost: Costs, count: int) -> None:
     for _ in range(count):
         total = total.plus(cost)
     assert cost.times(count) == total
-
-
-def test_unbounded_plus_anything_is_unbounded() -> None:
-    some = Costs(1, 2, 3, 4)
-    assert some.plus(UNBOUNDED) == UNBOUNDED
-    assert UNBOUNDED.times(3) == UNBOUNDED
-    assert UNBOUNDED.times(0) == ZERO
-    assert Costs(LARGEST, 0, 0, 0).plus(Costs(1, 0, 0, 0)).epsilon is None
 
 
 # -- directed rounding ---------------------------------------------------------------------------------------
@@ -219,8 +172,3 @@ def test_doubles_are_rounded_outward_in_binary_and_as_they_print(number: Decimal
     assert Decimal(repr(below)) <= number <= Decimal(repr(above))
     assert above <= math.nextafter(math.nextafter(float(number), math.inf), math.inf)
     assert Decimal(repr(float_up(number))) >= number
-
-
-def test_short_decimal_prints_as_itself() -> None:
-    assert float_up(Decimal("0.1")) == 0.1
-    assert float_up(Decimal("1E-400")) > 0

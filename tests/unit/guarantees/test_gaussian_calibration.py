@@ -10,7 +10,6 @@ import json
 import math
 import random
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from ldp_budget.guarantees import _gaussian_arrays, gaussian_calibration
 from ldp_budget.guarantees.gaussian_calibration import gaussian_delta, gaussian_log_delta, gaussian_sigma, mu_of_pure
 
 METHODS = ["tail", "exact"]
@@ -138,19 +136,6 @@ def test_sigma_exact_is_at_most_sigma_tail(epsilon: float, delta: float) -> None
     assert gaussian_sigma(epsilon, delta, method="exact") <= gaussian_sigma(epsilon, delta)
 
 
-@given(epsilons, deltas, st.floats(1.001, 10), st.sampled_from(METHODS))
-def test_sigma_decreases_with_a_looser_target(epsilon: float, delta: float, factor: float, method: str) -> None:
-    sigma = gaussian_sigma(epsilon, delta, method=method)
-    assert gaussian_sigma(epsilon * factor, delta, method=method) < sigma
-    assert gaussian_sigma(epsilon, 1 - (1 - delta) / factor, method=method) < sigma
-
-
-@given(epsilons, deltas, st.sampled_from(METHODS))
-def test_sigma_grows_with_sensitivity(epsilon: float, delta: float, method: str) -> None:
-    sigma = gaussian_sigma(epsilon, delta, method=method)
-    assert gaussian_sigma(epsilon, delta, 0.18, method=method) == pytest.approx(0.18 * sigma, rel=2e-15)
-
-
 def test_sigma_subnormal_is_rounded_up() -> None:
     smallest = 5e-324
     sigma = gaussian_sigma(1000, 0.9, smallest)
@@ -161,23 +146,12 @@ def test_sigma_subnormal_is_rounded_up() -> None:
 # Numbers and arrays
 
 
-def test_sigma_of_numbers_is_a_float() -> None:
-    for epsilon in (1, 1.0, np.float64(1), np.int64(1)):
-        sigma: object = gaussian_sigma(epsilon, 1e-5)
-        assert type(sigma) is float
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_sigma_of_arrays_broadcasts(method: str) -> None:
     sigma = gaussian_sigma([[0.5], [2.0]], [1e-9, 1e-6, 1e-3], np.array(2), method=method)
     alone = [[gaussian_sigma(e, d, 2, method=method) for d in (1e-9, 1e-6, 1e-3)] for e in (0.5, 2.0)]
     assert sigma.shape == (2, 3)
     np.testing.assert_allclose(sigma, alone, rtol=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_sigma_of_an_empty_array_is_empty(method: str) -> None:
-    assert gaussian_sigma([], 1e-5, method=method).shape == (0,)
 
 
 # δ of a given σ
@@ -248,54 +222,7 @@ def test_gaussian_of_mu_of_pure_dominates_randomised_response(epsilon: float, sh
 NAN, INF = math.nan, math.inf
 
 
-@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: np.array([0.5, value])], ids=["number", "array"])
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("epsilon", v) for v in (0.0, -1.0, NAN, INF)]
-    + [("delta", v) for v in (0.0, 1.0, -0.1, 1.5, NAN)]
-    + [("sensitivity", v) for v in (0.0, -1.0, NAN, INF)],
-)
-def test_sigma_names_the_argument_that_is_out_of_range(name: str, value: float, wrap: Callable[[float], Any]) -> None:
-    arguments = {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0, name: wrap(value)}
-    with pytest.raises(ValueError, match=f"^{name} must be .*: got {value}$"):
-        gaussian_sigma(**arguments)
-
-
-@pytest.mark.parametrize("call", [gaussian_sigma, gaussian_log_delta, gaussian_delta])
-def test_sigma_with_an_unknown_method_names_it(call: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match=r"^method must be 'tail' or 'exact': got 'classic'$"):
-        call(1.0, 0.5, method="classic")
-
-
-@pytest.mark.parametrize("call", [gaussian_log_delta, gaussian_delta])
-@pytest.mark.parametrize(
-    ("epsilon", "mu", "message"),
-    [(-1.0, 1.0, "epsilon must be finite and >= 0: got -1.0")]
-    + [(NAN, 1.0, "epsilon must be finite and >= 0: got nan")]
-    + [(1.0, value, f"mu must be finite and > 0: got {value}") for value in (0.0, -1.0, NAN, INF)],
-)
-def test_delta_names_the_argument_that_is_out_of_range(
-    call: Callable[..., Any], epsilon: float, mu: float, message: str
-) -> None:
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        call(epsilon, mu)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, NAN, INF])
-def test_mu_of_pure_names_epsilon(epsilon: float) -> None:
-    with pytest.raises(ValueError, match=f"^epsilon must be finite and > 0 .*: got {epsilon}$"):
-        mu_of_pure(epsilon)
-
-
 @pytest.mark.parametrize("epsilon", [1e-200, [1e-200]])
 def test_sigma_beyond_the_largest_float_raises(epsilon: Any) -> None:
     with pytest.raises(ValueError, match=r"^sensitivity must leave sigma finite: got"):
         gaussian_sigma(epsilon, 1e-300, 1e200)
-
-
-@pytest.mark.parametrize("epsilon", [0.01, [0.01]])
-def test_sigma_solver_without_convergence_raises(epsilon: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (gaussian_calibration, _gaussian_arrays):
-        monkeypatch.setattr(module, "MAX_STEPS", 1)
-    with pytest.raises(ArithmeticError, match="sigma not found"):
-        gaussian_sigma(epsilon, 1e-3, method="exact")

@@ -56,36 +56,6 @@ def test_guarantee_property_of_another_type_names_it(value: Any, found: str, wra
     assert said in certified["problem"]
 
 
-@pytest.mark.parametrize(("value", "found"), WRONG, ids=ids)
-def test_class_without_a_guarantee_is_refused_at_registration(value: Any, found: str) -> None:
-    with pytest.raises(PluginError) as error:
-        check_mechanism(promising(value), frozenset())
-    said = "Vague.guarantee must be a property that returns a guarantee of ldp_budget.guarantees"
-    assert f"{said}, such as Pure(self.epsilon): got {found}" in str(error.value)
-
-
 def test_guarantee_as_a_method_is_refused_with_the_remedy() -> None:
     with pytest.raises(PluginError, match=r"Vague\.guarantee is a method\. Put @property above it"):
         check_mechanism(promising(lambda self: Pure(1)), frozenset())
-
-
-@pytest.mark.parametrize(
-    "own", [property(lambda self: Pure(self.epsilon)), functools.cached_property(lambda self: Pure(1)), Pure(1)]
-)
-def test_guarantee_of_any_property_kind_is_kept(own: Any) -> None:
-    cls = promising(own)
-    check_mechanism(cls, frozenset())
-    made = cls(epsilon=1)
-    assert made.guarantee == Pure(1)
-    assert (made.guarantee is made.guarantee) == (not isinstance(own, property))
-
-
-def test_guarantee_of_the_base_class_can_be_used_in_a_subclass() -> None:
-    class Half(promising(property(lambda self: Pure(self.epsilon)))):  # type: ignore[misc]
-        @property
-        def guarantee(self) -> Any:
-            """Half as much."""
-            return Pure(super().guarantee.bound / 2)
-
-    assert Half(epsilon=1).guarantee == Pure("0.5")
-    assert Half.guarantee.__doc__ == "Half as much."

@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from itertools import permutations
 from typing import Any
 
 import mpmath
@@ -181,38 +180,6 @@ def test_loss_at_a_delta_is_the_point_where_the_divergence_equals_it(one: list[i
     assert not found[0] or hockey_stick(masses, low * (1 - Fraction(1, 10**99))) > Fraction(delta)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    "epsilon", ["36", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("1", "20", "30"))]
-)
-@pytest.mark.parametrize(("name", "size"), [("subset-selection", {"draws": 999}), ("grr", {}), ("oue", {})])
-def test_standard_errors_are_correct_for_p_and_q_near_one(name: str, size: dict[str, int], epsilon: str) -> None:
-    """Of 999 draws out of 1000 both p and q are near 1: at a share of 1, variance(0) + slope is all rounding."""
-    made = ldp_budget.mechanism(name)(epsilon=epsilon, domain_size=1000, **size)
-    found = verify(made)
-    assert found.estimator != VIOLATED, found
-    p, q = made.support_probabilities[0]
-    all_hold = made._law.variance(np.array([2000.0]), 2000)
-    assert all_hold == pytest.approx([float(2000 * p * (1 - p) / (p - q) ** 2)], rel=1e-12)
-
-
-def test_errors_of_a_nearly_noiseless_channel_are_accurate() -> None:
-    rare = Fraction(1, 10**14)
-    columns = [[f"{1 - rare}", f"{rare}"], [f"{rare}", f"{1 - rare}"]]
-    found = ldp_budget.mechanism("matrix-substitution")(matrix=columns)._estimator.spread
-    assert found.diagonal() == pytest.approx([1e-14] * 2, rel=1e-9)
-
-
-@pytest.mark.parametrize("epsilon", ["1", "36"])
-def test_error_of_one_bit_at_the_maximum_equals_that_at_zero(epsilon: str) -> None:
-    """Both ends err with probability 1/(e^ε+1): at ε = 36 one less the odds of a yes is rounding alone."""
-    made = ldp_budget.mechanism("one-bit-mean")(epsilon=epsilon, maximum=10)
-    low, high = made.ends
-    true = float(Fraction(10) ** 2 * high * (1 - high) / (high - low) ** 2)
-    assert made.error_at(10.0)[1] == pytest.approx(true, rel=1e-12)
-    assert made.estimate(np.ones(500, dtype=np.uint8)).std_error == pytest.approx((true / 500) ** 0.5, rel=1e-12)
-
-
 def test_verify_of_a_too_small_tau_is_violated() -> None:
     grr = ldp_budget.mechanism("grr")(epsilon=1, domain_size=10)
     smaller = dataclasses.replace(grr.guarantee, tau=grr.guarantee.tau - DEFICIT)
@@ -342,38 +309,6 @@ def test_verify_without_a_guarantee_holds_and_without_a_description_is_unproven(
 # -- comparisons against whole reports, by brute force -------------------------------------------------------
 
 
-def test_pair_of_two_bits_equals_that_of_unary_encoding() -> None:
-    """Every report of four bits, listed: their worst ratio and total variation are those of the two bits alone."""
-    oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
-    p, q = (Fraction(drawn, 2**64) for drawn in oue.thresholds)
-
-    def probability(report: int, answer: int) -> Fraction:
-        odds = [p if bit == answer else q for bit in range(4)]
-        return math.prod((odd if report >> bit & 1 else 1 - odd for bit, odd in enumerate(odds)), start=Fraction(1))
-
-    whole = [(probability(report, 0), probability(report, 3)) for report in range(16)]
-    assert same_curve(whole, oue.compare(0, 3).masses())
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-def test_pair_of_two_positions_equals_that_of_distinct_draws(ordered: bool) -> None:
-    grr = ldp_budget.mechanism("grr")(epsilon=1, domain_size=5, draws=3, sampling="distinct", ordered=ordered)
-    hazards = [Fraction(drawn, 2**64) for drawn in grr.thresholds]
-
-    def probability(report: tuple[int, ...], answer: int) -> Fraction:
-        absent = math.prod((1 - hazard for hazard in hazards), start=Fraction(1))
-        if not ordered:
-            return (hazards[0] / 6 if answer in report else (1 - hazards[0]) / 4) / 6
-        if answer not in report:
-            return absent / 24
-        place = report.index(answer)
-        return math.prod((1 - hazard for hazard in hazards[:place]), start=Fraction(1)) * hazards[place] / 12
-
-    whole = [(probability(report, 0), probability(report, 2)) for report in permutations(range(5), 3)]
-    assert sum(p for p, _ in whole) == 1
-    assert same_curve(whole, grr.compare(0, 2).masses())
-
-
 def same_curve(one: list[tuple[Fraction, Fraction]], other: list[tuple[Fraction, Fraction]]) -> bool:
     """True if two pairs of distributions are equally hard to distinguish: one divergence at every kink of either."""
     kinks = {p / q for p, q in (*one, *other) if q}
@@ -452,15 +387,6 @@ def test_rho_is_the_largest_divergence_divided_by_its_order(one: list[int], othe
     assert check(ZeroConcentrated(claimed), comparison).verdict == HOLDS
     if low > DEFICIT:
         assert check(ZeroConcentrated(low * Decimal("0.999")), comparison).verdict == VIOLATED
-
-
-def test_rho_of_randomized_response_is_tight() -> None:
-    keep = Fraction(3, 4)
-    comparison = Comparison.of(Factor.bit(keep, 1 - keep))
-    low, high = largest_rate(comparison.masses())
-    true = math.log(3) * math.tanh(math.log(3) / 2)
-    assert float(low) <= true * (1 + 1e-12)
-    assert true <= float(high) <= true * (1 + 2e-4)
 
 
 def test_divergence_of_one_order_does_not_bound_another() -> None:
