@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -127,14 +126,6 @@ def test_randomize_with_a_wrong_cell_names_its_row(randomize: Callable[..., Any]
     assert not [name for name in os.listdir() if name.endswith(".new")]
 
 
-def test_clip_of_columns_keeps_empty_cells_missing(randomize: Callable[..., Any]) -> None:
-    parquet.write_table(pa.table({"age": [17.0, float("nan"), 40.0, None, 99.0]}), "p.parquet")
-    said = randomize("p.parquet", "age", "--clip", "--skip-invalid", collection="age").stderr
-    assert "2 rows skipped" in said
-    assert "2 numbers outside the range" in said
-    assert "3 reports written" in said
-
-
 FINE = {
     "large": pa.array(["yes", "no"], pa.large_string()),
     "view": pa.array(["yes", "no"], pa.string_view()),
@@ -228,28 +219,6 @@ def test_damaged_file_names_the_fault(randomize: Callable[..., Any], write: Call
     assert not os.path.exists("r")
 
 
-def test_long_cell_is_shortened_in_the_error(survey: CommandLine, randomize: Callable[..., Any]) -> None:
-    parquet.write_table(pa.table({"town": ["x" * 1_000_000]}), "p.parquet")
-    assert len(randomize("p.parquet", "town", code=1).stderr) < 300
-    said = survey("spend-many", "p.parquet", "poll", code=2).stderr
-    assert "--user-column is missing: the column of the users. p.parquet has" in said
-
-
-def test_text_with_another_suffix_is_read_as_csv(randomize: Callable[..., Any]) -> None:
-    Path("people.parquet").write_text("user;answer\nann;yes\n")
-    said = randomize("people.parquet", "answer", "--delimiter", ";").stderr
-    assert "Note: people.parquet holds text in spite of its name, so it is read as CSV" in said
-    Path("odd.csv").write_text("PAR1,answer\nann,yes\n")
-    assert "1 report written" in randomize("odd.csv").stderr
-
-
-@pytest.mark.parametrize("option", [["--delimiter", ","], ["--encoding", "utf-8"], ["--no-header"]])
-def test_csv_option_for_a_parquet_file_is_refused(randomize: Callable[..., Any], option: list[str]) -> None:
-    parquet.write_table(pa.table(PEOPLE), "p.parquet")
-    said = randomize("p.parquet", "answer", *option, code=2).stderr
-    assert f"{option[0]} is for CSV files, and p.parquet is a Parquet file" in said
-
-
 def test_standard_input_takes_streams_but_no_parquet_pipe(survey: CommandLine) -> None:
     words = ["randomize", "poll", "-", "--column", "answer", "--out", "r", "--overwrite"]
     for name in ("people.arrows", "people.parquet"):
@@ -309,13 +278,6 @@ def test_output_files_are_written_to_their_urls(survey: CommandLine, memory: Any
     )
 
 
-def test_refused_to_writes_the_kind_of_its_suffix(survey: CommandLine) -> None:
-    parquet.write_table(pa.table(PEOPLE), "p.parquet")
-    survey("spend", "bob", "poll")
-    survey("spend-many", "p.parquet", "poll", "--refused-to", "refused.parquet")
-    assert parquet.read_table("refused.parquet").to_pylist() == [{"user": "bob"}]
-
-
 def test_randomize_with_spend_refuses_a_url_for_out(survey: CommandLine) -> None:
     parquet.write_table(pa.table(PEOPLE), "p.parquet")
     words = ["randomize", "poll", "p.parquet", "--column", "answer", "--user-column", "user", "--spend", "--out"]
@@ -324,34 +286,7 @@ def test_randomize_with_spend_refuses_a_url_for_out(survey: CommandLine) -> None
     assert survey.json("balance", "ann")["limits"][0]["spent"]["epsilon"] == 0
 
 
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("memory://none.csv", "Cannot read memory://none.csv: the file does not exist"),
-        ("file:///none.csv", "Cannot read file:///none.csv: No such file or directory"),
-        ("nosuch://x", "Cannot read nosuch://x: Protocol not known: nosuch"),
-        ("nosuch://me:secret@host/x?signature=y", "Cannot read nosuch://host/x?…: Protocol not known"),
-    ],
-)
-def test_unreadable_url_names_the_cause(randomize: Callable[..., Any], address: str, said: str) -> None:
-    result = randomize(address, code=1)
-    assert said in result.stderr
-    assert "secret" not in result.stderr
-
-
 def test_url_without_atomic_writes_is_refused(randomize: Callable[..., Any], survey: CommandLine) -> None:
     parquet.write_table(pa.table(PEOPLE), "p.parquet")
     words = ["randomize", "poll", "p.parquet", "--column", "answer", "--out", "sftp://host/r"]
     assert "cannot be written to, because files there may appear in parts" in survey(*words, code=1).stderr
-
-
-@pytest.mark.parametrize("missing", ["pyarrow", "fsspec"])
-def test_missing_package_names_its_extra(
-    randomize: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    parquet.write_table(pa.table(PEOPLE), "p.parquet")
-    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
-    said = randomize("p.parquet" if missing == "pyarrow" else "s3://bucket/p.parquet", code=1).stderr
-    assert f"the package {missing}. Install it: pip install 'ldp-budget[arrow]'" in said

@@ -99,19 +99,6 @@ def test_column_of_users_without_one_text_form_is_refused(ledger: Any, column: A
         ledger.spend_many(column, OUE)
 
 
-def test_list_of_numbers_as_users_is_refused(ledger: Any) -> None:
-    with pytest.raises(InvalidParameter, match="user must be a string"):
-        ledger.spend_many([7, 8], OUE)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in FRAMES if kind != "a mapping"])
-def test_dataframe_as_users_is_refused(ledger: Any, kind: str) -> None:
-    for call in (lambda frame: ledger.spend_many(frame, OUE), POLL.read_values, lambda of: list(ledger.balances(of))):
-        with pytest.raises(InvalidParameter, match="got a DataFrame with the columns user, answer"):
-            call(FRAMES[kind])
-    assert ledger.balance("user").limits[0].spent.epsilon == 0
-
-
 def test_column_of_numbers_is_read_exactly() -> None:
     for column in (pd.Series([20.5, 70]), pl.Series([20.5, 70]), pa.array([20.5, 70])):
         assert AGE.read_values(column).tolist() == [20.5, 70]
@@ -129,24 +116,3 @@ def test_column_of_a_dataframe_is_randomized_by_row(kind: str) -> None:
         POLL.randomize_column(FRAMES[kind], "town")
     with pytest.raises(OutsideDomain, match="position 0 is outside the domain, one of yes, no: got 'ann'"):
         POLL.randomize_column(FRAMES[kind], "user")
-
-
-def test_dataframe_with_two_columns_of_one_name_is_refused() -> None:
-    frame = pd.DataFrame([["yes", "no"]], columns=["answer", "answer"])
-    with pytest.raises(InvalidParameter, match="got 'answer', the name of 2 columns"):
-        POLL.randomize_column(frame, "answer")
-    with pytest.raises(InvalidParameter, match="frame must be a DataFrame of pandas, Polars or Arrow"):
-        POLL.randomize_column(ANSWERS, "answer")
-
-
-def test_estimate_rows_make_a_dataframe() -> None:
-    found = POLL.estimate(POLL.randomize([0, 1, 1]))
-    rows = found.to_rows(0.9)
-    assert [row["answer"] for row in rows] == ["yes", "no"]
-    assert pl.DataFrame(rows)["count"].to_list() == pd.DataFrame(rows)["count"].tolist() == found.counts.tolist()
-    assert rows[0]["low"] == found.interval(0.9)[0][0]
-    counted = WORDS.estimate(WORDS.randomize(TEXTS["polars"]), candidates=["yes", "perhaps"])
-    assert [row["answer"] for row in counted.to_rows()] == ["yes", "perhaps"]
-    assert list(AGE.estimate(AGE.randomize([20, 30])).to_rows()[0]) == ["mean", "std_error", "low", "high"]
-    with pytest.raises(InvalidParameter, match="2 names, one for each count"):
-        found.named(["yes"])

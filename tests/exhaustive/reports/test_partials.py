@@ -14,7 +14,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import ReportFileError
-from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
+from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.parquet import PartitionWriter
 from ldp_budget.reports.partial_aggregate import MAGIC, Partial, aggregate, aggregate_reports
@@ -129,13 +129,6 @@ def test_partial_merge_with_a_shared_partition_is_refused(tmp_path: Path) -> Non
         kept.merge(b)
 
 
-def test_partial_remembers_empty_partitions(tmp_path: Path) -> None:
-    empty = some(1, np.empty((0, 1), np.uint8), tmp_path)
-    assert (empty.reports, len(empty.partitions)) == (0, 1)
-    with pytest.raises(InvalidParameter, match="a copy of"):
-        empty.merge(Partial.from_bytes(empty.to_bytes(), POLL))
-
-
 def test_partial_merge_of_other_collections_or_sandboxes_is_refused(tmp_path: Path) -> None:
     one = some(1, OUE.randomize([0]), tmp_path)
     for other in (Collection("other", OUE, POLL.categories), replace(POLL, sandbox=True)):
@@ -204,18 +197,3 @@ def test_partial_of_a_mechanism_without_a_stored_form_is_refused() -> None:
     part = aggregate_reports(OUE.randomize([0]), POLL)
     with pytest.raises(NotSupported, match="share of the aggregate is a float"):
         replace(part, total=Odd()).to_bytes()  # type: ignore[arg-type]
-
-
-def test_partial_with_wrong_arguments_names_them() -> None:
-    for call in (
-        lambda: Partial(POLL).merge(3),  # type: ignore[arg-type]
-        lambda: Partial(OUE),  # type: ignore[arg-type]
-        lambda: Partial(POLL, OUE.aggregate(OUE.randomize([0]))),
-        lambda: aggregate(3, POLL),  # type: ignore[arg-type]
-        lambda: aggregate("a", OUE),  # type: ignore[arg-type]
-        lambda: aggregate_reports(3, POLL),  # type: ignore[arg-type]
-        lambda: Partial.from_bytes("a", POLL),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(InvalidParameter) as told:
-            call()
-        assert isinstance(told.value, LdpBudgetError)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +11,12 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, NotSupported, ReportFileError
+from ldp_budget import Accountant, ReportFileError
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.registry.collections import Collection
-from ldp_budget.reports import parquet as partitions
 from ldp_budget.reports.charged_release import _Store, release
 from ldp_budget.reports.estimation import estimate_files
-from ldp_budget.reports.parquet import PartitionWriter, open_partition, partitions_in, writer_to
+from ldp_budget.reports.parquet import PartitionWriter, open_partition
 from ldp_budget.reports.partial_aggregate import aggregate
 from ldp_budget.reports.report_file import ReportWriter
 
@@ -71,33 +69,6 @@ def test_partition_of_every_shape_and_number_type_round_trips(tmp_path: Path, ro
     assert found.dtype.newbyteorder("=") == rows.dtype.newbyteorder("=")
 
 
-def test_partition_is_read_by_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "_GROUP_ROWS", 1000)
-    reports = OUE.randomize(np.arange(25_500) % 3, rng=1)
-    write(tmp_path / "a.parquet", *np.array_split(reports, 300))
-    write(tmp_path / "b.parquet", reports)
-    for name in ("a.parquet", "b.parquet"):
-        with open_partition(tmp_path / name, POLL) as partition:
-            assert partition.reports == len(reports)
-            blocks = list(partition.blocks())
-        assert max(map(len, blocks)) <= 1000
-        assert parquet.ParquetFile(tmp_path / name).num_row_groups <= 28
-        np.testing.assert_array_equal(np.concatenate(blocks), reports)
-
-
-def test_partition_writer_copies_its_input(tmp_path: Path) -> None:
-    rows = FEW.copy()
-    with PartitionWriter(tmp_path / "a.parquet", POLL) as writer:
-        writer.write(rows)
-        rows[:] = 0
-    np.testing.assert_array_equal(read(tmp_path / "a.parquet"), FEW)
-
-
-def test_partition_reports_are_binary_for_other_programs(tmp_path: Path) -> None:
-    table = parquet.read_table(write(tmp_path / "a.parquet", FEW))
-    assert table.column("report").to_pylist() == [row.tobytes() for row in FEW]
-
-
 def test_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     for place in (tmp_path / "a.parquet", "memory://whole/a.parquet"):
         with pytest.raises(InvalidParameter):
@@ -110,34 +81,6 @@ def test_partition_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_partition_url_works_as_a_path(tmp_path: Path) -> None:
-    write("memory://round/7/a.parquet", FEW)
-    write("memory://round/7/b.parquet", FEW[:1])
-    write("memory://round/7/_metadata.parquet", FEW)
-    assert partitions_in("memory://round/7") == ["memory:///round/7/a.parquet", "memory:///round/7/b.parquet"]
-    assert aggregate("memory://round/7", POLL).reports == 5
-    write(f"file://{tmp_path}/a.parquet", FEW)
-    assert aggregate(tmp_path / "a.parquet", POLL).reports == aggregate(f"file://{tmp_path}", POLL).reports == 4
-    with pytest.raises(ReportFileError, match="Protocol not known: nowhere"):
-        aggregate("nowhere://a", POLL)
-    with pytest.raises(InvalidParameter, match="out must be a path"), Accountant(":memory:") as accountant:
-        release("memory://a.parquet", POLL, accountant, np.array([0]), ["alice"], policy="default")
-
-
-def test_partition_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "a.parquet", FEW)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with Accountant(tmp_path / "ledger.db") as accountant:
-        accountant.set_policy("default", ["lifetime=4"])
-        for call in (
-            lambda: aggregate(tmp_path, POLL),
-            lambda: release(tmp_path / "b.parquet", POLL, accountant, np.array([0]), ["alice"], policy="default"),
-        ):
-            with pytest.raises(NotSupported, match=r"pip install 'ldp-budget\[arrow\]'"):
-                call()
-        assert accountant.history("alice") == []
-
-
 # -- counted once --------------------------------------------------------------------------------------------
 
 
@@ -147,12 +90,6 @@ def test_partition_with_equal_reports_counts_twice(tmp_path: Path) -> None:
     write(tmp_path / "c.parquet", FEW[:1], task="monday/3")
     write(tmp_path / "d.parquet", FEW[:1], task="monday/4")
     assert aggregate(tmp_path, POLL).reports == 4
-
-
-def test_partition_of_a_repeated_task_is_replaced(tmp_path: Path) -> None:
-    write(tmp_path / "3.parquet", FEW, task="monday/3")
-    write(tmp_path / "3.parquet", FEW[:2], task="monday/3")
-    assert aggregate(tmp_path, POLL).reports == 2
 
 
 def test_partition_of_a_task_in_two_places_is_refused(tmp_path: Path) -> None:
@@ -223,21 +160,6 @@ def test_partition_of_a_resumed_release_is_the_same(tmp_path: Path, monkeypatch:
         aggregate(tmp_path, POLL)
 
 
-def test_partition_has_one_writer_at_a_time(tmp_path: Path) -> None:
-    with PartitionWriter(tmp_path / "a.parquet", POLL, task="monday/3") as writer:
-        writer.write(FEW)
-        with pytest.raises(ReportFileError, match="another run is writing it"):
-            write(tmp_path / "a.parquet", FEW[:1], task="monday/3")
-    assert aggregate(tmp_path, POLL).reports == 4
-
-
-def test_partition_name_suffix_selects_the_format(tmp_path: Path) -> None:
-    assert isinstance(writer_to(tmp_path / "a.parquet", POLL), PartitionWriter)
-    assert isinstance(writer_to("memory://a.parquet", POLL), PartitionWriter)
-    assert isinstance(writer_to("memory://a", POLL), ReportWriter)
-    assert isinstance(writer_to(tmp_path / "a", POLL), ReportWriter)
-
-
 # -- refused by name -----------------------------------------------------------------------------------------
 
 
@@ -249,16 +171,6 @@ def test_partition_of_another_collection_or_a_sandbox_is_refused(tmp_path: Path)
     write(one, FEW, collection=replace(POLL, sandbox=True))
     refused(one, "made in a sandbox")
     assert aggregate(one, replace(POLL, sandbox=True)).reports == 4
-
-
-def test_partition_folder_empty_and_partitions_without_reports_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(ReportFileError, match=r"this folder has no \*\.parquet file"):
-        aggregate(tmp_path, POLL)
-    write(tmp_path / "a.parquet", FEW[:0])
-    write(tmp_path / "b.parquet", FEW[:0])
-    assert aggregate(tmp_path, POLL).reports == 0
-    with pytest.raises(ReportFileError, match="there are no reports to estimate from"):
-        estimate_files(POLL, [str(tmp_path)])
 
 
 def test_partition_of_foreign_parquet_is_refused(tmp_path: Path) -> None:

@@ -15,13 +15,12 @@ import pytest
 
 from ldp_budget import Accountant, mechanism
 from ldp_budget._files import canonical_json
-from ldp_budget.errors import InvalidParameter, NotSupported, PublicationError, ReportFileError
+from ldp_budget.errors import PublicationError, ReportFileError
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget.reports.receipted_release import release_with_receipts
 from ldp_budget_surveys.publication.estimate import estimate_of
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, charge_of
-from ldp_budget_surveys.publication.signed_note import LogKey
 from ldp_budget_verify.checkers import checker
 from published_survey import PublishedSurvey, a_collection
 
@@ -125,49 +124,6 @@ def test_private_files_are_readable_by_their_owner_only(survey: PublishedSurvey)
 
 
 @pytest.mark.slow
-def test_key_that_exists_is_not_replaced(survey: PublishedSurvey) -> None:
-    with pytest.raises(PublicationError, match="publish key show"):
-        survey.publisher.new_key("other")
-    assert survey.publisher.key().verifier_key == survey.key.verifier_key
-
-
-@pytest.mark.slow
-def test_key_file_of_other_readers_is_refused(survey: PublishedSurvey) -> None:
-    (survey.publisher._folder / "log.key").chmod(0o644)
-    with pytest.raises(PublicationError, match="chmod 600"):
-        survey.publisher.key()
-
-
-@pytest.mark.slow
-def test_damaged_key_file_is_refused(survey: PublishedSurvey) -> None:
-    file = survey.publisher._folder / "log.key"
-    file.write_text(file.read_text().replace("ask", "ask2"))
-    with pytest.raises(PublicationError, match="not a key file"):
-        survey.publisher.key()
-
-
-@pytest.mark.parametrize("name", ["", "two words", "a+b", "ä", "x" * 201])
-def test_key_name_that_a_note_cannot_hold_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidParameter, match="name must be"):
-        LogKey.create(tmp_path / "key", name)
-
-
-def test_publish_without_key_names_the_command(tmp_path: Path) -> None:
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=4"])
-        collection = a_collection()
-        accountant.add_collection(collection)
-        with pytest.raises(PublicationError, match="publish key new"):
-            Publisher(accountant).publish(collection, tmp_path / "site")
-    assert not (tmp_path / "site").exists()
-
-
-def test_ledger_in_memory_is_not_published() -> None:
-    with Accountant(":memory:") as accountant, pytest.raises(NotSupported, match="in memory"):
-        Publisher(accountant)
-
-
-@pytest.mark.slow
 def test_charge_without_report_is_refused(survey: PublishedSurvey) -> None:
     survey.accountant.spend("user35", survey.collection)
     with pytest.raises(PublicationError, match="31 charged reports, and the ledger stores 30"):
@@ -196,14 +152,6 @@ def test_second_publication_continues_the_log_in_any_folder(survey: PublishedSur
     proof = survey.write_proof("user1")
     key = [survey.key.verifier_key]
     assert CHECKER.check(other, key, [survey.receipt("user1")], proof, seen)
-
-
-@pytest.mark.slow
-def test_second_publication_in_a_folder_leaves_no_file_that_is_not_checked(survey: PublishedSurvey) -> None:
-    survey.publisher.publish(survey.collection, survey.site)
-    names = {path.relative_to(survey.site).as_posix() for path in survey.site.rglob("*") if path.is_file()}
-    lists = {"checkpoint", "client.json", "charges.bin", "reports.bin"}
-    assert names == lists | {"tile/0/000.p/2", "tile/entries/000.p/2"}
 
 
 @pytest.mark.slow
@@ -272,18 +220,6 @@ def test_proof_of_a_respondent_who_joined_later_is_refused(survey: PublishedSurv
     )
     with pytest.raises(PublicationError, match="made before the charge"):
         survey.publisher.prove("commute", json.loads((receipts / "late.json").read_bytes()))
-
-
-@pytest.mark.slow
-def test_receipt_that_is_none_is_refused(survey: PublishedSurvey) -> None:
-    with pytest.raises(InvalidParameter, match="receipt"):
-        survey.publisher.prove("commute", {"secret": 5})
-
-
-@pytest.mark.slow
-def test_prove_without_publication_names_the_command(survey: PublishedSurvey) -> None:
-    with pytest.raises(PublicationError, match="publish other --out"):
-        survey.publisher.prove("other", json.loads(survey.receipt("user1").read_bytes()))
 
 
 @pytest.mark.slow
@@ -371,38 +307,6 @@ def test_refused_user_gets_no_receipt(tmp_path: Path) -> None:
         )
     assert (done.reports, done.refused, refused) == (1, 1, ["poor"])
     assert [path.name for path in (tmp_path / "receipts").iterdir()] == ["rich.json"]
-
-
-def test_user_name_that_is_no_file_name_is_hashed(tmp_path: Path) -> None:
-    collection, user = a_collection(), "../../a b"
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=4"])
-        accountant.add_collection(collection)
-        release_with_receipts(
-            tmp_path / "reports",
-            tmp_path / "receipts",
-            collection,
-            accountant,
-            np.array([0]),
-            [user],
-            policy="default",
-        )
-    name = sha256(user.encode()).hexdigest()[:32]
-    assert [path.name for path in (tmp_path / "receipts").iterdir()] == [f"{name}.json"]
-
-
-@pytest.mark.slow
-def test_user_who_appears_twice_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="appear once"):
-        release_with_receipts(
-            tmp_path / "o",
-            tmp_path / "r",
-            survey.collection,
-            survey.accountant,
-            np.array([0, 1]),
-            ["x", "x"],
-            policy="default",
-        )
 
 
 # -- trees, estimates and links ------------------------------------------------------------------------------

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
-import ldp_budget
 from ldp_budget.registry import certification
-from ldp_budget.registry.certification import certificates_path, checked, forget, record, source_digest
+from ldp_budget.registry.certification import checked, forget, record, source_digest
 from ldp_budget.registry.plugins import Plugin, Registry, mechanism, mechanisms, registry
 from ldp_budget.sdk.mechanism import Mechanism
-from ldp_budget_cli.app import cli, ledger_path
 
 MODULE = """
 from ldp_budget import Mechanism
@@ -100,28 +95,6 @@ def test_certificate_of_a_third_party_is_missing_until_a_check(store: Path, toy:
 def test_certificate_shows_the_result_of_the_check(store: Path, toy: type[Mechanism], verdict: str) -> None:
     record(certificate(toy, verdict))
     assert checked(toy) == verdict
-
-
-@pytest.mark.slow
-def test_certificate_with_an_unknown_verdict_is_ignored(store: Path, toy: type[Mechanism]) -> None:
-    record(certificate(toy, "certainly"))
-    assert checked(toy) == "no"
-
-
-@pytest.mark.slow
-def test_certificate_is_replaced_by_a_later_check(store: Path, toy: type[Mechanism]) -> None:
-    record(certificate(toy))
-    record(certificate(toy, "no"))
-    assert checked(toy) == "no"
-    assert len(json.loads(store.read_text())["certificates"]) == 1
-
-
-@pytest.mark.slow
-def test_certificate_write_keeps_other_records(store: Path, toy: type[Mechanism]) -> None:
-    record(certificate(toy))
-    record(certificate(toy, distribution="another"))
-    assert checked(toy) == "exact"
-    assert len(json.loads(store.read_text())["certificates"]) == 2
 
 
 # -- what a record is bound to --------------------------------------------------------------------------------
@@ -229,59 +202,7 @@ def test_source_digest_covers_the_version_and_the_files_of_ldp_budget(
     assert source_digest(toy) != before
 
 
-@pytest.mark.exhaustive
-def test_source_digest_ignores_files_written_by_python(store: Path, toy: type[Mechanism]) -> None:
-    record(certificate(toy))
-    cache = Path(str(sys.modules[toy.__module__].__file__)).parent / "__pycache__"
-    cache.mkdir(exist_ok=True)
-    (cache / "new.pyc").write_bytes(b"compiled")
-    forget()
-    assert checked(toy) == "exact"
-
-
-@pytest.mark.slow
-def test_certificate_of_an_uninstalled_class_of_the_same_name_is_ignored(store: Path, toy: type[Mechanism]) -> None:
-    record(certificate(toy))
-    copy = type("Toy", (toy,), {})
-    assert checked(copy) == "no"
-    assert checked(type("Oue", (ldp_budget.mechanism("oue"),), {})) == "no"
-
-
-@pytest.mark.slow
-def test_certificate_of_a_class_without_source_files_is_ignored(store: Path, toy: type[Mechanism]) -> None:
-    typed_in = type("Typed", (Mechanism,), {"__module__": "nowhere", "name": "typed"})
-    assert source_digest(typed_in) is None
-    sources_unknown = certificate(toy)
-    sources_unknown["mechanisms"][0]["sources"] = None
-    record(sources_unknown)
-    assert checked(toy) == "no"
-
-
 # -- the file -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_certificate_file_is_for_its_owner_only(store: Path, toy: type[Mechanism]) -> None:
-    assert record(certificate(toy)) == store
-    assert stat.S_IMODE(store.stat().st_mode) == 0o600
-    assert [path.name for path in store.parent.iterdir()] == [store.name]
-
-
-@pytest.mark.exhaustive
-def test_certificate_failed_write_leaves_the_old_file(
-    store: Path, toy: type[Mechanism], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record(certificate(toy))
-    before = store.read_bytes()
-
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        record(certificate(toy, "no"))
-    assert store.read_bytes() == before
-    assert [path.name for path in store.parent.iterdir()] == [store.name]
 
 
 @pytest.mark.slow
@@ -327,14 +248,6 @@ def test_certificate_file_unreadable_is_reported_once_and_never_replaced(
 
 
 @pytest.mark.slow
-def test_certificate_file_missing_is_silent(
-    store: Path, toy: type[Mechanism], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert checked(toy) == "no"
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     "entry", [{}, {"distribution": "toy-plugin"}, {"distribution": [], "version": {}, "mechanism": 7}], ids=range(3)
@@ -345,17 +258,3 @@ def test_certificate_records_with_gaps_match_nothing(
     store.parent.mkdir()
     store.write_text(json.dumps({"format": "ldp-budget certificates 1", "certificates": [entry]}))
     assert checked(toy) == "no"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the folder has another name")
-@pytest.mark.parametrize(("settings", "folder"), [(None, "/home/u/.config"), ("/xdg", "/xdg")])
-def test_certificate_file_is_next_to_the_default_ledger(
-    settings: str | None, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", "/home/u")
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    if settings is not None:
-        monkeypatch.setenv("XDG_CONFIG_HOME", settings)
-    monkeypatch.delenv(certification.VARIABLE, raising=False)
-    assert certificates_path() == Path(folder, "ldp-budget", "certificates.json")
-    assert ledger_path(click.Context(cli)) == f"{folder}/ldp-budget/ledger.db"

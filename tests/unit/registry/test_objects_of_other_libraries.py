@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, InvalidParameter, Limit, NotSupported, PluginError, compose, guarantee_of, hookimpl
+from ldp_budget import Accountant, InvalidParameter, Limit, PluginError, compose, guarantee_of, hookimpl
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.guarantees import Guarantee, Pure
 from ldp_budget.registry import plugins, third_party
@@ -150,15 +150,6 @@ def test_foreign_object_posing_as_a_mechanism_is_refused() -> None:
         guarantee_of(Says())
 
 
-def test_adapter_reason_is_reported(ledger: Accountant, installed: Callable[..., None]) -> None:
-    def refuse(thing: object) -> None:
-        raise NotSupported("it is about data sets")
-
-    installed(plugin(refuse))
-    with pytest.raises(NotSupported, match="it is about data sets"):
-        ledger.spend("alice", Coin())
-
-
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -187,40 +178,3 @@ def test_adapters_of_third_parties_that_both_answer_are_refused(installed: Calla
         PluginError, match=r"their-plugin 1.2 and another 1.2: both have a guarantee for an object of coins.Coin"
     ):
         guarantee_of(Coin())
-
-
-def test_adapter_built_in_is_asked_before_third_parties(installed: Callable[..., None]) -> None:
-    def fail(thing: object) -> None:
-        raise AssertionError("asked")
-
-    ours = plugin(coins, lambda thing: "ours", name=plugins.OWN_DISTRIBUTION)
-    installed(ours, plugin(fail))
-    assert guarantee_of(Coin()) == Pure("0.25")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("source", "stands"),
-    [
-        ("their-lib 2: a coin", "their-lib 2: a coin"),
-        ("two\nlines\x1b[2J", "two lines [2J"),
-        ("", "?"),
-        (None, "coins.Coin, as their-plugin 1.2 says"),
-        (7, "coins.Coin, as their-plugin 1.2 says"),
-    ],
-)
-def test_adapter_source_must_be_one_line(
-    ledger: Accountant, installed: Callable[..., None], source: object, stands: str
-) -> None:
-    installed(plugin(coins, lambda thing: source))
-    assert ledger.spend("alice", Coin())
-    assert ledger.history("alice")[0]["declared"]["source"] == stands
-
-
-def test_adapter_long_source_ends_in_its_digest(installed: Callable[..., None]) -> None:
-    ends = ["a", "b"]
-    installed(plugin(coins, lambda thing: "x" * 10**6 + ends[0]))
-    first = third_party.charged_for(Coin())
-    assert first is not None
-    assert len(first.source) == 500
-    ends.reverse()
-    assert third_party.charged_for(Coin()) != first

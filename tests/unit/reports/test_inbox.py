@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import os
 import sqlite3
 from contextlib import closing, suppress
@@ -20,13 +19,11 @@ from ldp_budget import (
     Collection,
     InvalidParameter,
     KeyConflict,
-    NameTaken,
     NotSupported,
     ReportFileError,
 )
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import open_reports, read_reports
-from ldp_budget_surveys.publication.publisher import Publisher
 from ledger_contract import check
 from ledger_places import InFile
 
@@ -130,11 +127,6 @@ def test_order_in_a_round_is_not_that_of_arrival(accountant: Accountant) -> None
     assert found != sent
 
 
-def test_refused_report_is_not_stored(box: Inbox) -> None:
-    assert [bool(box.take("alice", str(number), b"\1")) for number in range(4)] == [True, True, False, False]
-    assert len(box) == 2
-
-
 @pytest.mark.parametrize("sent", [b"", b"\x01\x01", b"\x08", b"\xff"], ids=["none", "two", "padding", "all"])
 def test_report_that_no_client_sends_is_not_charged(box: Inbox, accountant: Accountant, sent: bytes) -> None:
     with pytest.raises(NotSupported, match=r"must have|must be"):
@@ -149,11 +141,6 @@ def test_seal_with_a_changed_waiting_report_is_refused(box: Inbox, tmp_path: Pat
     with pytest.raises(ldp_budget.LedgerError, match=r"report 1 was changed\. Nothing was written"):
         box.seal("one")
     assert box.rounds() == []
-
-
-def test_inbox_of_another_collection_of_the_same_name_is_refused(box: Inbox, accountant: Accountant) -> None:
-    with pytest.raises(NameTaken, match="party"):
-        Inbox(accountant, Collection("party", PARTY.mechanism, ("x", "y", "z"), minimum_group=1))
 
 
 def test_key_of_another_collection_is_a_conflict(accountant: Accountant, box: Inbox) -> None:
@@ -279,33 +266,6 @@ def test_attributes_stay_with_their_report_if_others_are_left_out(box: Inbox, tm
     assert attributed(tmp_path / "out")[1] == rows
 
 
-def test_round_with_more_attributes_than_a_file_stores_is_written_with_some(box: Inbox, tmp_path: Path) -> None:
-    for number in range(9):
-        box.take(f"user {number}", "poll", b"\1", public={f"a{number}": "x"})
-    box.seal("one")
-    with pytest.raises(InvalidParameter, match="at most 8 columns: got 9"):
-        box.write("one", tmp_path / "out")
-    assert box.write("one", tmp_path / "out", public=["a1"]) == 9
-
-
-def test_round_without_attributes_is_stored_and_written_as_before(box: Inbox, tmp_path: Path) -> None:
-    for number, public in enumerate((None, {})):
-        box.take(f"user {number}", "poll", b"\1", public=public)
-    box.seal("one")
-    [part] = box._reports.round("party", "one")
-    assert (part.reports, len(part.content), box.attributes("one")) == (2, 2 * 17, ())
-    box.write("one", tmp_path / "out")
-    assert b'"public"' not in (tmp_path / "out").read_bytes()
-
-
-def test_attributes_are_canonical_texts(box: Inbox, tmp_path: Path) -> None:
-    box.take("alice", "poll", b"\1", public={"re\u0301gion ": " Su\u0308d"})
-    assert box.take("alice", "poll", b"\1", public={"r\u00e9gion": "S\u00fcd"}).repeated
-    box.seal("one")
-    box.write("one", tmp_path / "out")
-    assert attributed(tmp_path / "out") == (("r\u00e9gion",), [(b"\1", ("S\u00fcd",))])
-
-
 @pytest.mark.parametrize("other", [SOUTH, {"region": "North"}, {"place": "north"}, None, {}])
 def test_retry_with_other_attributes_is_a_conflict(box: Inbox, other: dict[str, str] | None) -> None:
     assert box.take("alice", "poll", b"\1", public=NORTH)
@@ -348,15 +308,6 @@ def test_erased_attributes_are_nowhere_in_the_file(box: Inbox, accountant: Accou
     assert [path for path in tmp_path.iterdir() if b"a village of few" in path.read_bytes()]
     accountant.erase("alice")
     assert [path.name for path in tmp_path.iterdir() if b"a village of few" in path.read_bytes()] == []
-
-
-def test_publication_leaves_attributes_out(accountant: Accountant, tmp_path: Path) -> None:
-    box, publisher = Inbox(accountant, PARTY), Publisher(accountant)
-    take_mixed(box)
-    publisher.new_key("example.org/party")
-    assert publisher.publish(PARTY, tmp_path / "site").statement["reports"] == 12
-    published = (tmp_path / "site" / "reports.bin").read_bytes()
-    assert (len(published), b"north" in published) == (12 * 17, False)
 
 
 # -- every mechanism -----------------------------------------------------------------------------------------------
@@ -407,92 +358,3 @@ def test_report_that_no_client_can_send_is_refused(name: str, sent: bytes) -> No
 
 
 # -- the command line ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_commands_take_lines_and_seal_them(command: Any, tmp_path: Path) -> None:
-    command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
-    lines = [
-        '{"user": "alice", "key": "1", "report": "01"}',
-        '{"user": "alice", "key": "1", "report": "01"}',
-        '{"user": "alice", "key": "2", "report": "02"}',
-        '{"user": "bob", "key": "1", "report": "zz"}',
-        '{"user": "bob", "key": "1", "report": "ff"}',
-        "",
-        '{"user": "bob"}',
-        "hello",
-        '{"user": "bob", "key": "1", "report": "05"}',
-    ]
-    (tmp_path / "sent.jsonl").write_text("\n".join(lines))
-    done = command("inbox", "take", "party", tmp_path / "sent.jsonl")
-    assert done.stdout == "2 taken, 1 repeated, 1 refused, 4 invalid\n"
-    assert "must be hex" in done.stderr
-    assert "line 5: packed reports must have 3 bits: got padding bits that are set" in done.stderr
-    assert 'line 7: the line must be {"user": …, "key": …, "report": hex}, each value a text' in done.stderr
-    assert "line 8: the line is not JSON" in done.stderr
-    assert "too few reports to seal: 2. " in command.error("inbox", "seal", "party", tmp_path / "out", "--group", 3)
-    sealing = command("inbox", "seal", "party", tmp_path / "out", "--group", 2)
-    assert sealing.stdout == f"{tmp_path / 'out'}: 2 reports\n"
-    assert command.json("estimate", "party", tmp_path / "out")["reports"] == 2
-    assert "exists. Name another file" in command.error("inbox", "seal", "party", tmp_path / "out")
-
-
-def test_seal_of_a_sealed_round_writes_the_file_again(command: Any, tmp_path: Path) -> None:
-    """Also after the process was killed between the seal and the file."""
-    command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
-    (tmp_path / "sent.jsonl").write_text('{"user": "alice", "key": "1", "report": "01"}\n')
-    command("inbox", "take", "party", tmp_path / "sent.jsonl")
-    wrong = command.error("inbox", "seal", "party", tmp_path / "nowhere" / "w1.reports", "--group", 1)
-    assert "The ledger has sealed round w1. To write it to another file, add --round 'w1'" in wrong
-    again = command.json("inbox", "seal", "party", tmp_path / "out", "--round", "w1")
-    assert again == {"round": "w1", "reports": 1, "out": str(tmp_path / "out"), "waiting": 0}
-    assert sealed(tmp_path / "out") == [b"\1"]
-
-
-@pytest.mark.slow
-def test_commands_take_attributes_and_seal_them_as_columns(command: Any, tmp_path: Path) -> None:
-    command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
-    (tmp_path / "sent.jsonl").write_text(
-        "\n".join(
-            json.dumps(
-                {
-                    "user": f"u{number}",
-                    "key": "1",
-                    "report": f"0{number % 3}",
-                    **({"public": {"region": ("north", "south", "South")[number % 3]}} if number < 59 else {}),
-                }
-            )
-            for number in range(60)
-        )
-        + '\n{"user": "v", "key": "1", "report": "01", "public": {"region": 7}}\n'
-    )
-    done = command("inbox", "take", "party", tmp_path / "sent.jsonl")
-    assert done.stdout == "60 taken, 0 repeated, 0 refused, 1 invalid\n"
-    assert 'line 61: public must be an object of texts, such as {"region": "north"}: got' in done.stderr
-    sealing = command("inbox", "seal", "party", tmp_path / "out")
-    assert "Warning: column region has empty values. Send each attribute with every report" in sealing.stderr
-    assert "values of column region differ only by case or spaces: 'South', 'south'" in sealing.stderr
-    assert "Public: region travels with each report, without noise. 4 combinations; the smallest" in sealing.stderr
-    estimated = command("estimate", "party", tmp_path / "out", "--by", "region", "--json")
-    groups = {each["group"]: each["respondents"] for each in json.loads(estimated.stdout)["groups"]}
-    assert groups == {"South": 19, "north": 20, "south": 20}
-    assert "groups of a single respondent have no interval and are left out: 1" in estimated.stderr
-    wrong = command.error("inbox", "seal", "party", tmp_path / "some", "--round", "out", "--public", "place", code=2)
-    assert "attributes of the reports in round out (region): got 'place'" in wrong
-
-
-def test_line_with_a_repeated_member_is_invalid(command: Any, tmp_path: Path) -> None:
-    """Another program may have checked the first member, and JSON readers take the last one."""
-    command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", "party", "grr", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 1)
-    (tmp_path / "sent.jsonl").write_text(
-        '{"user": "alice", "user": "bob", "key": "1", "report": "01"}\n'
-        '{"user": "eve", "key": "1", "report": "01", "public": {"region": "north", "region": "south"}}\n'
-    )
-    done = command("inbox", "take", "party", tmp_path / "sent.jsonl", code=1).stderr
-    assert "line 1: the line has the member 'user' more than once" in done
-    assert "line 2: the line has the member 'region' more than once" in done
-    assert "Every line is invalid" in done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,11 @@ from hypothesis import strategies as st
 
 from ldp_budget import Accountant, Collection, InvalidParameter, NameTaken, mechanism
 from ldp_budget.errors import PublicationError, TooFewReports
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.surveys import MINIMUM_GROUP, Survey, SurveyQuestion
+from ldp_budget.registry.surveys import MINIMUM_GROUP
 from ldp_budget.reports.inbox import Inbox, Sent
 from ldp_budget_surveys.publication.publisher import Publisher
 
 OUE = mechanism("oue")(epsilon="1", domain_size=3)
-QUESTION = SurveyQuestion("mood", "How are you?", categories=("good", "bad"))
 
 
 def inbox_of(accountant: Accountant, reports: int, **more: Any) -> Inbox:
@@ -85,52 +82,3 @@ def test_publication_seals_no_smaller_round(tmp_path: Path) -> None:
         box.take_many([Sent(f"late {number}", "k", b"\1") for number in range(3)])
         published = publisher.publish(accountant.collection("party"), tmp_path / "site")
         assert (published.statement["reports"], len(box)) == (MINIMUM_GROUP, 2)
-
-
-@pytest.mark.parametrize("group", [0, -1, 10**6 + 1, 1.5, True, "20"])
-def test_minimum_group_out_of_range_is_refused(group: Any) -> None:
-    with pytest.raises(InvalidParameter, match="minimum_group"):
-        Collection("party", OUE, minimum_group=group)
-
-
-@pytest.mark.parametrize("group", [1, MINIMUM_GROUP, 50])
-def test_minimum_group_is_in_the_json_of_collections_and_surveys(group: int) -> None:
-    one = Collection("party", OUE, minimum_group=group)
-    survey = survey_collection(Survey("health", (QUESTION,), Decimal(2), minimum_group=group))
-    for made in (one, survey):
-        again = Collection.from_json(made.to_json())
-        assert (again.minimum_group, again) == (group, made)
-        assert ("minimum_group" in str(made.to_json())) is (group != MINIMUM_GROUP)
-
-
-@pytest.mark.parametrize(("text", "group"), [("", MINIMUM_GROUP), ("minimum_group = 5", 5)])
-def test_survey_file_sets_the_minimum_group(tmp_path: Path, text: str, group: int) -> None:
-    (tmp_path / "health.toml").write_text(
-        f'[survey]\nname = "health"\nepsilon = 2\n{text}\n[[question]]\nname = "mood"\ncategories = ["good", "bad"]\n'
-    )
-    assert survey_collection(Survey.from_toml(tmp_path / "health.toml")).minimum_group == group
-
-
-@pytest.mark.parametrize("text", ["0", "-3", "1000001", '"20"', "2.5", "true"])
-def test_survey_file_with_another_minimum_group_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "health.toml").write_text(
-        f'[survey]\nname = "health"\nepsilon = 2\nminimum_group = {text}\n[[question]]\nname = "mood"\n'
-        'categories = ["good", "bad"]\n'
-    )
-    with pytest.raises(InvalidParameter, match="minimum_group"):
-        Survey.from_toml(tmp_path / "health.toml")
-
-
-@pytest.mark.slow
-def test_command_seals_whole_groups_of_the_minimum(command: Any, tmp_path: Path) -> None:
-    command("policy", "set", "default", "--limit", "lifetime=4")
-    command("collection", "add", "party", "oue", "--epsilon", 1, "--categories", "a,b,c", "--minimum-group", 3)
-    lines = [f'{{"user": "user {number}", "key": "1", "report": "01"}}\n' for number in range(5)]
-    (tmp_path / "sent.jsonl").write_text("".join(lines))
-    command("inbox", "take", "party", tmp_path / "sent.jsonl")
-    for group in (1, 2):
-        wrong = command.error("inbox", "seal", "party", tmp_path / "out", "--group", group, code=2)
-        assert "--group must be at least 3, the minimum group of party" in wrong
-    done = command("inbox", "seal", "party", tmp_path / "out")
-    assert "2 reports wait for a whole group of 3" in done.stderr
-    assert "too few reports" in command.error("inbox", "seal", "party", tmp_path / "next")

@@ -12,8 +12,8 @@ from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter, ReportFileError
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.parquet import open_partition, writer_to
-from ldp_budget.reports.public_attributes import PublicAttributes, check_columns, count_combinations
-from ldp_budget.reports.report_file import ReportWriter, open_reports, read_reports
+from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
+from ldp_budget.reports.report_file import ReportWriter, open_reports
 
 MOOD = Collection("mood", mechanism("grr").calibrate(epsilon=1, domain_size=3), ("good", "fair", "bad"))
 ROWS = [("north", "18-34"), ("south", "65+"), ("north", "18-34"), ("Südtirol", "65+")]
@@ -36,11 +36,6 @@ def test_report_file_returns_the_attributes_of_each_report(tmp_path: Path) -> No
     found = [each.combinations[code] for _, each in blocks for code in each.codes]
     assert found == [*ROWS, ROWS[3]]
     assert count_combinations([public])["north", "18-34"] == 2
-
-
-def test_read_reports_of_a_file_with_attributes_gives_the_reports(tmp_path: Path) -> None:
-    _written(tmp_path / "m")
-    assert np.concatenate(list(read_reports(tmp_path / "m", MOOD))).tolist() == [0, 1, 2, 0, 2]
 
 
 def test_report_file_without_attributes_has_one_empty_combination(tmp_path: Path) -> None:
@@ -136,34 +131,6 @@ def test_partition_with_changed_attributes_is_refused(tmp_path: Path) -> None:
         parquet.write_table(table.select(names), tmp_path / "other.parquet")
         with pytest.raises(ReportFileError, match="not those of a report partition"):
             _in_partition(tmp_path / "other.parquet")
-
-
-def test_partition_with_a_public_column_named_report_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="columns other than 'report'"):
-        writer_to(tmp_path / "m.parquet", MOOD, public=("report",))
-
-
-def test_partition_writer_of_other_attributes_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
-    for public in (None, PublicAttributes.of(("region",), [("a",)] * 2)):
-        with (
-            pytest.raises(InvalidParameter, match="region, age"),
-            writer_to(tmp_path / "m.parquet", MOOD, public=("region", "age")) as writer,
-        ):
-            writer.write(np.array([0, 1], np.uint8), public)
-        assert not (tmp_path / "m.parquet").exists()
-
-
-def test_public_attributes_are_normalized() -> None:
-    found = PublicAttributes.of(("region",), [("Su\u0308d ",), ("S\u00fcd",), (" S\u00fcd",)])
-    assert found.combinations == (("S\u00fcd",),)
-    assert found.codes.tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize("names", [[str(x) for x in range(9)], ["a", "a"], [""], ["a" * 65], ["a\n"]])
-def test_check_columns_of_invalid_names_is_refused(names: list[str]) -> None:
-    with pytest.raises(InvalidParameter):
-        check_columns(names)
 
 
 @pytest.mark.parametrize("value", ["x" * 65, "two\nlines"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -75,14 +74,6 @@ def test_release_writes_no_report_of_refused_users(
         accountant.spend(user, survey.mechanism)
     assert run(tmp_path / "out", survey, accountant) == room.Released(21, 4)
     assert len(rows(tmp_path / "out", survey)) == 21
-
-
-def test_release_with_all_users_refused_writes_an_empty_file(
-    tmp_path: Path, survey: Collection, accountant: Accountant
-) -> None:
-    run(tmp_path / "first", survey, accountant)
-    assert run(tmp_path / "second", survey, accountant) == room.Released(0, 25)
-    assert rows(tmp_path / "second", survey) == []
 
 
 @pytest.mark.slow
@@ -186,21 +177,6 @@ def test_release_interrupted_with_other_input_is_refused(
 # -- a run that has ended ------------------------------------------------------------------------------------
 
 
-def test_release_completed_is_not_run_again(
-    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    accountant.set_policy("default", ["lifetime=9"])
-    out = tmp_path / "out"
-    run(out, survey, accountant)
-    before = out.read_bytes()
-    monkeypatch.setattr(room._Store, "add", lambda *args: pytest.fail("drawn"))
-    with pytest.raises(ReportFileError, match=r"out: it already exists.* Nothing was charged.* choose another file"):
-        run(out, survey, accountant)
-    assert out.read_bytes() == before
-    assert accountant.stats()["entries_by_kind"]["spent"] == 25, "no user was charged a second time"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 def test_release_interrupted_at_its_end_is_completed_with_the_same_result(
     tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,30 +194,6 @@ def test_release_interrupted_at_its_end_is_completed_with_the_same_result(
     assert out.read_bytes() == before
     assert accountant.stats()["entries_by_kind"]["spent"] == 25
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-@pytest.mark.parametrize("start", [b"", room._MAGIC[:7], room._MAGIC + b'{"run": "12'])
-def test_release_interrupted_before_any_draw_starts_again(
-    tmp_path: Path, survey: Collection, accountant: Accountant, start: bytes
-) -> None:
-    (tmp_path / "out.partial").write_bytes(start)
-    assert run(tmp_path / "out", survey, accountant) == room.Released(25, 0)
-    (tmp_path / "out.partial").write_bytes(start)
-    with pytest.raises(ReportFileError, match="it already exists"):
-        run(tmp_path / "out", survey, accountant)
-
-
-@pytest.mark.parametrize("foreign", [b"other notes\n", b"l", room._MAGIC + b"[1, 2]\n", room._MAGIC + b"{}\n"])
-def test_release_leaves_other_partial_files_unchanged(
-    tmp_path: Path, survey: Collection, accountant: Accountant, foreign: bytes
-) -> None:
-    partial = tmp_path / "out.partial"
-    partial.write_bytes(foreign * 2)
-    with pytest.raises(ReportFileError, match=r"it does not hold an interrupted run. It was not changed"):
-        run(tmp_path / "out", survey, accountant)
-    assert partial.read_bytes() == foreign * 2
-    assert not (tmp_path / "out").exists()
-    assert "spent" not in accountant.stats()["entries_by_kind"]
 
 
 # -- a plan --------------------------------------------------------------------------------------------------
@@ -334,12 +286,3 @@ def test_release_synchronizes_files_before_it_depends_on_them(
         *("fsync out.new", "replace out", "fsync the folder"),
         "unlink out.partial",
     ]
-
-
-def test_release_files_are_for_their_owner_only(
-    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(accountant, "spend_many", lambda *args, **options: (_ for _ in ()).throw(PowerCut))
-    with pytest.raises(PowerCut):
-        run(tmp_path / "out", survey, accountant)
-    assert stat.S_IMODE((tmp_path / "out.partial").stat().st_mode) == 0o600

@@ -79,11 +79,6 @@ def test_report_file_of_every_shape_and_number_type_round_trips(tmp_path: Path, 
     assert found.dtype.newbyteorder("=") == rows.dtype.newbyteorder("=")
 
 
-def test_report_file_without_reports_is_valid(tmp_path: Path) -> None:
-    write(tmp_path / "r", np.empty((0, 1), np.uint8))
-    assert read(tmp_path / "r") == []
-
-
 def test_report_file_has_the_documented_format(tmp_path: Path) -> None:
     """Version 1, by hand: other programs may write it."""
     data = small_file(tmp_path / "r")
@@ -146,14 +141,6 @@ def test_report_file_with_a_damaged_count_uses_little_memory(tmp_path: Path) -> 
         read(path)
 
 
-@pytest.mark.parametrize("foreign", [b"", b"party\nleft\n", b"ldp-budget reports 2\n{}\n", b"\x89PNG\r\n"])
-def test_report_file_of_another_format_is_refused(tmp_path: Path, foreign: bytes) -> None:
-    path = tmp_path / "r"
-    path.write_bytes(foreign)
-    with pytest.raises(ReportFileError, match="it does not start with 'ldp-budget reports 1'"):
-        read(path)
-
-
 @pytest.mark.parametrize(
     "header",
     [
@@ -200,13 +187,6 @@ def test_report_file_of_another_collection_is_refused(tmp_path: Path, other: Col
     assert other.fingerprint[:12] in str(caught.value)
 
 
-def test_report_file_unreadable_raises_an_error_of_the_package(tmp_path: Path) -> None:
-    with pytest.raises(ReportFileError, match="it cannot be read: No such file"):
-        read(tmp_path / "nowhere")
-    with pytest.raises(ReportFileError, match="it cannot be read: Is a directory"):
-        read(tmp_path)
-
-
 # -- whole or not at all -------------------------------------------------------------------------------------
 
 
@@ -240,45 +220,3 @@ def test_report_file_write_on_a_full_disk_keeps_the_old_file(
     with pytest.raises(ReportFileError, match="it cannot be written: No space left on device"):
         write(path, np.array([[1]], np.uint8))
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"what was there"]
-
-
-def test_report_file_appears_only_when_whole(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    with ReportWriter(path, POLL) as writer:
-        writer.write(np.array([[1]], np.uint8))
-        assert not path.exists()
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["r"]
-
-
-def test_report_file_writers_do_not_mix_their_reports(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    with ReportWriter(path, POLL) as writer:
-        writer.write(np.array([[1]], np.uint8))
-        with pytest.raises(ReportFileError, match="it cannot be written: another run is writing it"):
-            write(path, np.array([[2]], np.uint8))
-    assert [block.tolist() for block in read(path)] == [[[1]]]
-    write(path, np.array([[2]], np.uint8))
-    assert [block.tolist() for block in read(path)] == [[[2]]]
-
-
-def test_report_file_draft_of_a_killed_writer_is_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "r.new").write_bytes(b"half of a longer file, and more than the new one needs" * 9)
-    whole = write(tmp_path / "r", np.array([[1]], np.uint8))
-    assert whole.startswith(MAGIC)
-    assert [block.tolist() for block in read(tmp_path / "r")] == [[[1]]]
-
-
-@pytest.mark.parametrize(
-    ("place", "why"),
-    [
-        ("nowhere/r", "No such file"),
-        (".", "no ordinary file"),
-        ("", "no ordinary file"),
-        ("/dev/null", "no ordinary"),
-    ],
-)
-def test_report_file_in_an_unwritable_place_raises_at_once(tmp_path: Path, place: str, why: str) -> None:
-    """Before any user is charged for a report that could not be sent."""
-    with pytest.raises(ReportFileError, match=f"it cannot be written: .*{why}"):
-        ReportWriter(tmp_path / place, POLL).__enter__()
-    assert list(tmp_path.iterdir()) == []

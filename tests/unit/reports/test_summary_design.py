@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from ldp_budget_surveys.pages.summary_blocks import Facts, Grid, p_value
+from ldp_budget_surveys.pages.summary_blocks import p_value
 from ldp_budget_surveys.pages.summary_design import two_way_section, within_bounds
 from ldp_budget_surveys.pages.survey_summary import Weighting
 
@@ -48,36 +48,6 @@ def blocks(rows: int, columns: int, test: dict[str, Any] | None = None) -> list[
     summary: Any = SimpleNamespace(subject=SimpleNamespace(questions=questions))
     (section,) = two_way_section(summary, weighting)
     return list(section.blocks)
-
-
-def test_two_way_table_has_the_second_question_as_columns() -> None:
-    _, sides, grid, _ = blocks(2, 3)
-    assert sides == Facts((("Rows", "A"), ("Columns", "B")))
-    assert grid.header == ("Answer", "c0", "c1", "c2", "All answers")
-    assert grid.rows[1] == ("r1", *(f"0.{at} % (0.0 to 100.0)" for at in (4, 5, 6, 8)))
-    assert grid.rows[2] == ("All answers", *(f"{at} % (0.0 to 100.0)" for at in ("0.9", "1.0", "1.1")), "100.0 %")
-
-
-def test_two_way_table_with_many_columns_is_turned() -> None:
-    _, sides, grid, _ = blocks(2, 6)
-    assert sides == Facts((("Rows", "B"), ("Columns", "A")))
-    assert grid.header == ("Answer", "r0", "r1", "All answers")
-    assert grid.rows[5][:3] == ("c5", "0.6 % (0.0 to 100.0)", "1.2 % (0.0 to 100.0)")
-
-
-def test_two_way_table_with_many_answers_to_both_is_a_list() -> None:
-    _, grid, _ = blocks(6, 6)
-    assert isinstance(grid, Grid)
-    assert grid.header == ("A", "B", "Share and 95 % confidence interval")
-    assert len(grid.rows) == 36 + 12
-    assert grid.rows[7] == ("r1", "c1", "0.8 % (0.0 to 100.0)")
-
-
-def test_two_way_table_without_a_test_says_why() -> None:
-    *_, last = blocks(
-        2, 2, {"statistic": None, "freedom": None, "p_value": None, "untested": "the answers do not vary"}
-    )
-    assert last.text == "Test of independence: not made, because the answers do not vary."
 
 
 def test_two_way_table_says_the_test_and_the_effective_sample_size() -> None:

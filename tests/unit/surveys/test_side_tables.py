@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import InvalidParameter, NotSupported
-from ldp_budget._numbers import why_no_number
-from ldp_budget.errors import TableError
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
-from ldp_budget.reports.tables import HEAD, kind_of
 from ldp_budget_surveys.designs.moments import Moments, moments_of_counts
 from ldp_budget_surveys.designs.raking import rake, read_totals, scaled_totals
 from ldp_budget_surveys.designs.side_tables import read_table_rows
@@ -62,29 +59,6 @@ def test_side_table_with_an_error_says_what_to_do(tmp_path: Path, text: str, why
         read_table_rows(written(tmp_path, text), "weights")
 
 
-def test_side_table_in_another_encoding_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match=r"byte 0xfc is not UTF-8.*Save it as CSV UTF-8"):
-        read_table_rows(written(tmp_path, "region,weight\nmünchen,1\n", "latin-1"), "weights")
-
-
-@pytest.mark.parametrize(
-    ("head", "what"),
-    [
-        (b"$FL2@(#) SPSS DATA FILE", "read_spss"),
-        (b"$FL3@(#) SPSS DATA FILE", "read_spss"),
-        (b"<stata_dta><header><release>118", "read_stata"),
-        (b"\x72\x02\x01\x00 old", "read_stata"),
-        (b"\0" * 12 + b"\xc2\xea\x81\x60\xb3\x14", "read_sas"),
-        (b"HEADER RECORD*******LIBRARY HEADER", "read_sas"),
-        (b"\xef\xbb\xbf\r\n<html><table>", "an HTML page"),
-        (b'[{"user": "u1"}]', "a JSON file"),
-    ],
-)
-def test_file_of_another_program_says_how_to_convert_it(head: bytes, what: str) -> None:
-    with pytest.raises(TableError, match=what):
-        kind_of("answers.dta", "answers.dta", head[:HEAD])
-
-
 # -- weights -----------------------------------------------------------------------------------------------------
 
 
@@ -99,18 +73,6 @@ def test_weight_zero_is_a_weight_of_no_report() -> None:
 def test_weight_that_is_no_weight_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter, match=r"(A weight of 0 leaves reports out|underscores)"):
         table_weights(moments(("north",)), [{"region": "north", "weight": text}])
-
-
-def test_missing_weight_names_the_rows_that_no_report_uses() -> None:
-    with pytest.raises(InvalidParameter, match=r"Rows that no report uses: north; south"):
-        table_weights(moments(("east",)), ROWS)
-    with pytest.raises(InvalidParameter, match=r"U\+2013 EN DASH"):
-        table_weights(moments(("18-34",)), [{"region": "18–34", "weight": "1"}])
-
-
-def test_unknown_column_names_the_one_that_was_meant() -> None:
-    with pytest.raises(InvalidParameter, match="Did you mean 'region'"):
-        table_weights(moments(("north",)), [{"Region": "north", "weight": "1"}])
 
 
 # -- totals ------------------------------------------------------------------------------------------------------
@@ -152,20 +114,6 @@ def test_rounded_totals_of_several_variables_are_scaled_with_a_note() -> None:
 def test_total_that_is_no_number_says_what_to_write(total: str, why: str) -> None:
     with pytest.raises(InvalidParameter, match=why):
         read_totals(totals(sex={"f": total, "m": "48.5"}))
-
-
-def test_separator_of_thousands_is_no_decimal_comma() -> None:
-    assert why_no_number("1,234").endswith("Write 1234, or with a decimal point 1.234")
-    assert why_no_number("1 234\u00a0567").endswith("Write 1234567")
-    assert why_no_number("1.234.567").endswith("Write 1234567")
-
-
-def test_total_of_a_text_that_looks_like_the_reports_shows_code_points() -> None:
-    everyone = moments(("18-34",), ("35+",))
-    with pytest.raises(InvalidParameter, match=r"'18-34' looks like '18–34' .*U\+2013 EN DASH"):
-        rake(everyone, read_totals(totals(region={"18–34": 40, "35+": 60})), equal_weights(everyone))
-    with pytest.raises(InvalidParameter, match="Totals that no report uses: young, old"):
-        rake(everyone, read_totals(totals(region={"young": 40, "old": 60})), equal_weights(everyone))
 
 
 # -- raking ------------------------------------------------------------------------------------------------------
