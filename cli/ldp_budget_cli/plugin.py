@@ -18,13 +18,14 @@ from ldp_budget._numbers import whole_in
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import float_up
-from ldp_budget.guarantees.guarantees import AUDITED, NO
+from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
 
 from .app import open_ledger
 from .mechanism_subcommands import mechanism_command
 from .notes import print_note
 from .number_types import WholeRange
-from .output import json_option, next_step, print_json
+from .output import counted, json_option, next_step, print_json
+from .progress import reading_reports
 from .tables import print_row_table, shown
 
 if TYPE_CHECKING:
@@ -99,10 +100,12 @@ def check(module: str, samples: int, as_json: bool) -> None:
     """Certify every mechanism that MODULE registers: a module, a distribution, or its entry point.
 
     Runs the contract, proves each guarantee as far as its channel is described, and audits each client, also with
-    randomly chosen settings. The result is stored and shown by `mechanisms`: "exact" for a mechanism that is its fields and
-    its `client`, and at most "audited" for a client in Python, because no number of samples proves it. Exit code 1 if
-    anything failed, or if a mechanism ends with "no". A guarantee that is too good is shown by two answers, a report and
-    its loss.
+    randomly chosen settings. The first line is the verdict. "exact": the guarantee is proved; a mechanism that is its fields
+    and its `client` gets it. "audited": every check passed and no search found a larger loss; that is a good result, and
+    the best one for a client in Python, because no number of samples is a proof. "no": something failed or could not be
+    checked, and the exit code is 1. A guarantee that is too good is shown by two answers, a report and its loss.
+
+    `mechanisms` shows the result, which is stored on this machine.
 
     The column `proved` is "holds" if the guarantee is proved for whole reports. It is "as described" if only the part of
     a report that `compare` describes is proved; samples test that the rest says nothing more.
@@ -118,7 +121,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
     # A module in the current folder need not be installed, as for `python -m`.
     sys.path.insert(0, os.getcwd())
     # Standard output belongs to the certificate.
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr), reading_reports("checking settings") as on_setting:
         found = find_plugin(module)
         if found.failed:
             raise click.ClickException(f"{found}: {found.failed}")
@@ -128,27 +131,49 @@ def check(module: str, samples: int, as_json: bool) -> None:
             version=found.version,
             samples=samples,
             own=found.own,
-            told=lambda line: print_note(f"checking {line}"),
+            told=lambda line: None if on_setting is None else on_setting(1),
         )
-    failures = [line for mechanism in certificate["mechanisms"] for line in _failures(mechanism)]
-    for line in (*failures, *_counterexamples(certificate), *_reasons(certificate), *_skipped(certificate)):
+    checked = (mechanism["checked"] for mechanism in certificate["mechanisms"])
+    certificate["checked"] = min(checked, key=LEVELS.index, default=NO)
+    click.echo(_verdict(certificate, found), err=as_json)
+    for line in (*_all_failures(certificate), *_counterexamples(certificate)):
+        click.echo(line, err=True)
+    for line in (*_reasons(certificate), *_skipped(certificate)):
         print_note(line)
     _keep(certificate, found)
     if as_json:
         print_json(certificate)
     else:
         _print_rows([row for mechanism in certificate["mechanisms"] for row in _rows(mechanism)])
-    print_note(_verdict(certificate["checked"], found.own))
-    if failures or certificate["checked"] == NO:
+    if certificate["checked"] == NO:
         sys.exit(1)
 
 
-def _verdict(checked: str, own: bool) -> str:
-    """Return the result of all checks, as a line."""
-    if checked == NO:
-        return "not passed: see the lines that begin with failed, not audited or skipped"
-    highest = ", the highest level for a client in Python" if checked == AUDITED and not own else ""
-    return f"passed: {checked}{highest}"
+def _verdict(certificate: dict[str, Any], found: Plugin) -> str:
+    """Return the result of all checks in a few sentences."""
+    of_level = {
+        level: ", ".join(each["mechanism"] for each in certificate["mechanisms"] if each["checked"] == level)
+        for level in LEVELS
+    }
+    failures = len(_all_failures(certificate))
+    if failures:
+        return (
+            f"not passed: {of_level[NO]}: {counted(failures, 'failure')}. The lines that begin with failed say why."
+        )
+    if certificate["checked"] == NO:
+        return f"not passed: {of_level[NO] or found} could not be checked. The lines that begin with not audited say why."
+    proved = f"The guarantee of {of_level[EXACT]} is proved." if of_level[EXACT] else ""
+    if certificate["checked"] == EXACT:
+        return f"passed: exact. {proved}"
+    highest = "" if found.own else " No client in Python can get more than audited, because samples are no proof."
+    return (
+        f"passed: audited, a good result. {of_level[AUDITED]}: every check passed, and no search of the reports found a "
+        f"larger loss than promised.{highest} {proved}"
+    ).rstrip()
+
+
+def _all_failures(certificate: dict[str, Any]) -> list[str]:
+    return [line for mechanism in certificate["mechanisms"] for line in _failures(mechanism)]
 
 
 def _counterexamples(certificate: dict[str, Any]) -> list[str]:
@@ -165,6 +190,8 @@ def _counterexamples(certificate: dict[str, Any]) -> list[str]:
 
 def _failures(mechanism: dict[str, Any]) -> list[str]:
     """Return all failures of a mechanism, and everything that could not be checked at all."""
+    from ldp_budget_verify.contract import statement_of
+
     if "problem" in mechanism:
         return [f"failed: {mechanism['problem']}"]
     lines = []
@@ -172,7 +199,8 @@ def _failures(mechanism: dict[str, Any]) -> list[str]:
         which = f"{mechanism['mechanism']}({_declared(example)})"
         for found in (*example["checks"], *example["audits"]):
             if found["verdict"] == "failed":
-                lines.append(f"failed: {which}: {found.get('check', 'audit')}: {found['why']}")
+                check = statement_of(found.get("check", "audit_finds_no_more"))
+                lines.append(f"failed: {which}: {check}: {found['why']}")
     return lines
 
 
@@ -180,21 +208,24 @@ def _reasons(certificate: dict[str, Any]) -> list[str]:
     """Return why passed checks stay below a higher level, and what the author can do about it."""
     why: dict[str, list[str]] = {}
     for mechanism in certificate["mechanisms"]:
-        higher = "exact" if mechanism["checked"] == "audited" else "audited"
+        higher = EXACT if mechanism["checked"] == AUDITED else AUDITED
         for reason in () if _failures(mechanism) else mechanism.get("reasons", ()):
-            why.setdefault(f"not {higher}: %s: {reason}", []).append(mechanism["mechanism"])
+            word = "why not exact" if higher == EXACT else "not audited"
+            why.setdefault(f"{word}: %s: {reason}", []).append(mechanism["mechanism"])
     return _with_names(why)
 
 
 def _skipped(certificate: dict[str, Any]) -> list[str]:
     """Return the checks that were left out, with the reasons."""
+    from ldp_budget_verify.contract import statement_of
+
     why: dict[str, list[str]] = {}
     for mechanism in certificate["mechanisms"]:
         for example in (*mechanism["examples"], *mechanism["chosen"]):
             for found in example["checks"]:
                 if found["verdict"] == "skipped":
                     word = "skipped" if found["applies"] else "does not apply"
-                    names = why.setdefault(f"{word}: %s: {found['check']}: {found['why']}", [])
+                    names = why.setdefault(f"{word}: %s: {statement_of(found['check'])}: {found['why']}", [])
                     names += [name for name in [mechanism["mechanism"]] if name not in names]
     return _with_names(why)
 
@@ -238,18 +269,14 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 def _keep(certificate: dict[str, Any], found: Plugin) -> None:
     """Store the certificate, and print its place on stderr; built-in mechanisms need no record."""
-    from ldp_budget.guarantees.guarantees import LEVELS
     from ldp_budget.registry.certification import record
 
-    checked = (mechanism["checked"] for mechanism in certificate["mechanisms"])
-    certificate["checked"] = min(checked, key=LEVELS.index, default=NO)
-    summary = f"{found}: {certificate['checked']}"
     if found.own or not found.version:
         why = "it is checked with every release" if found.own else "it is not an installed distribution"
-        print_note(f"{summary}. Not recorded, because {why}")
+        print_note(f"{found} is not recorded, because {why}")
         return
     try:
-        print_note(f"{summary}. Recorded in {record(certificate)}")
+        print_note(f"{found} is recorded in {record(certificate)}")
     except OSError as error:
         raise click.ClickException(f"Cannot record the certificate: {error}") from None
 

@@ -84,12 +84,12 @@ def followed(
 
 
 @contextmanager
-def reading_reports() -> Iterator[Callable[[int], None] | None]:
+def reading_reports(label: str = "estimating") -> Iterator[Callable[[int], None] | None]:
     """Return the bar of an estimate, as a function that takes the number of reports of each part; None if not shown."""
     if not _is_shown():
         yield None
         return
-    with counting("estimating") as advance:
+    with counting(label) as advance:
         yield advance
 
 

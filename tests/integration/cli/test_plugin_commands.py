@@ -19,6 +19,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import ldp_budget
+from ldp_budget_verify.contract import CHECKS, statement_of
 from warm_command import WarmCommand
 
 LEAST = "5000"
@@ -185,10 +186,10 @@ def test_plugin_new_with_a_wrong_name_is_refused(workshop: Workshop, name: str, 
 
 def assert_certified(done: subprocess.CompletedProcess[str]) -> None:
     certificate = json.loads(done.stdout)
-    assert "ldp-budget-tally-marks 0.1.0: exact. Recorded in" in done.stderr
-    assert "not exact" not in done.stderr
-    assert "does not apply: tally-marks: memo_is_kept: it memoizes nothing" in done.stderr
-    assert done.stderr.endswith("passed: exact\n")
+    assert done.stderr.startswith("passed: exact. The guarantee of tally-marks is proved.\n")
+    assert "ldp-budget-tally-marks 0.1.0 is recorded in" in done.stderr
+    assert "why not exact" not in done.stderr
+    assert f"does not apply: tally-marks: {statement_of('memo_is_kept')}: it memoizes nothing" in done.stderr
     assert (certificate["verdict"], len(certificate["pair"])) == ("holds", 2)
     assert 0 < certificate["loss"] <= 3
     assert (certificate["distribution"], certificate["version"]) == ("ldp-budget-tally-marks", "0.1.0")
@@ -222,6 +223,7 @@ def test_plugin_check_finds_a_plugin_by_module_or_entry_point(workshop: Workshop
 @pytest.mark.exhaustive
 def test_plugin_check_certifies_a_numeric_mechanism(workshop: Workshop) -> None:
     done = workshop.ldp_budget("plugin", "check", "long-jump", "--samples", LEAST, "--json")
+    assert done.stderr.startswith("passed: audited, a good result. long-jump: every check passed, and no search")
     [mechanism] = json.loads(done.stdout)["mechanisms"]
     assert mechanism["checked"] == "audited"
     for example in (*mechanism["examples"], *mechanism["chosen"]):
@@ -253,9 +255,14 @@ def test_plugin_check_of_a_false_guarantee_fails(workshop: Workshop) -> None:
     finally:
         module.write_text(honest)
     failed = "failed: tally-marks(domain_size=5, epsilon=1)"
-    assert f"{failed}: guarantee_is_exact: the loss ln P/Q of a report is above the claim" in done.stderr
-    assert f"{failed}: audit: 1 report(s) of one value lose at least" in done.stderr
-    assert "ldp-budget-tally-marks 0.1.0: no. Recorded" in done.stderr
+    assert done.stdout.startswith("not passed: tally-marks: ")
+    assert (
+        f"{failed}: {statement_of('guarantee_is_exact')}: the loss ln P/Q of a report is above the claim"
+        in done.stderr
+    )
+    assert f"{failed}: {statement_of('audit_finds_no_more')}: one report loses at least" in done.stderr
+    assert "ldp-budget-tally-marks 0.1.0 is recorded" in done.stderr
+    assert not [check for check in CHECKS if check in done.stdout + done.stderr]
     assert re.search(r"^tally-marks +no +0\.5 +violated", done.stdout, re.M)
 
 
@@ -299,19 +306,21 @@ def register_mechanisms(register):
 def test_plugin_check_without_a_proof_is_audited(workshop: Workshop) -> None:
     (workshop.folder / "site" / "cloak.py").write_text(CLOAK)
     done = workshop.ldp_budget("plugin", "check", "cloak", "--samples", LEAST, "--json", code=1)  # one ends with "no"
-    assert done.stderr.endswith("not passed: see the lines that begin with failed, not audited or skipped\n")
+    assert done.stderr.startswith(
+        "not passed: priced could not be checked. The lines that begin with not audited say"
+    )
     certificate = json.loads(done.stdout)
     assert [(found["mechanism"], found["checked"]) for found in certificate["mechanisms"]] == [
         ("priced", "no"),
         ("undescribed", "audited"),
     ]
     assert (certificate["distribution"], certificate["version"], certificate["checked"]) == ("cloak", "", "no")
-    assert "Not recorded, because it is not an installed distribution" in done.stderr
+    assert "cloak is not recorded, because it is not an installed distribution" in done.stderr
     why = "mechanism priced names no inputs to compare"
     assert f"not audited: priced: no report of it was looked at: {why}" in done.stderr
-    assert f"skipped: priced: seed_decides: {why}; define `critical_inputs`" in done.stderr
+    assert f"skipped: priced: {statement_of('seed_decides')}: {why}; define `critical_inputs`" in done.stderr
     assert (
-        "not exact: undescribed: guarantee_is_exact: undescribed describes no channel; define `compare`"
+        f"why not exact: undescribed: {statement_of('guarantee_is_exact')}: undescribed describes no channel; define"
         in done.stderr
     )
 

@@ -58,6 +58,7 @@ __all__ = [
     "made",
     "run",
     "run_all",
+    "statement_of",
 ]
 
 # -- running the checks ----------------------------------------------------------------------------------------------
@@ -112,6 +113,12 @@ class Result:
         return dict(vars(self))
 
 
+def statement_of(check: str) -> str:
+    """Return what a check tests, as a clause: the first line of its docstring."""
+    first = (CHECKS[check].__doc__ or check.replace("_", " ")).partition("\n")[0]
+    return f"the check that {first.removeprefix('Check that ').partition('. ')[0].rstrip('.')}"
+
+
 def run(check: str, mechanism: Mechanism) -> Result:
     """Run one check. Any exception other than `NotChecked` is a failure of the mechanism."""
     try:
@@ -158,15 +165,15 @@ _OF_CLIENTS = (
 """The checks that run with the randomly drawn parameters."""
 
 _OWN_PROGRAM = (
-    "the client is Python code, so it was only sampled. A plugin reaches 'audited' at most. To show more, test every "
-    "possible report at small settings"
+    "the client is Python code, which samples support and no proof covers. For a proof, write the client as one "
+    "method, `client(self, value, draw)`; otherwise test every possible report at small settings"
 )
 _OWN_BESIDE_PROVED = (
-    "the Python client was only sampled; the samples agree with the client program, whose guarantee is proved. A plugin "
-    "reaches 'audited' at most. To rely on the proof, let devices run the client program"
+    "the guarantee of the client program is proved, and samples of the Python client agree with it. To rely on the "
+    "proof, let devices run the client program"
 )
 _IN_PART = (
-    "`compare` describes only a part of each report. The rest was only sampled: it showed nothing more about the value. "
+    "`compare` describes only a part of each report. Samples of the rest showed nothing more about the value. "
     "To show more, test that reports with the same described part are equally likely for every value"
 )
 
@@ -368,15 +375,17 @@ def _checked(
     mechanism: Mechanism, checks: dict[str, Result], audits: list[dict[str, Any]], held_by: str
 ) -> tuple[str, list[str]]:
     """Return the level, and why it is not higher. `held_by`: why only samples support the client, if so."""
-    failed = [f"{each.check}: {each.why}" for each in checks.values() if each.verdict == FAILED]
-    failed += [f"audit: {each['why']}" for each in audits if each["verdict"] == FAILED]
+    failed = [f"{statement_of(each.check)}: {each.why}" for each in checks.values() if each.verdict == FAILED]
+    failed += [
+        f"{statement_of('audit_finds_no_more')}: {each['why']}" for each in audits if each["verdict"] == FAILED
+    ]
     if failed:
         return NO, failed
     promises = not isinstance(mechanism.guarantee, Unbounded)
     # The reports of a derived client are those of its law; samples of its channel add nothing to the proof.
     seen = ("client_matches_channel",) if promises and not isinstance(mechanism, ClientMechanism) else ()
     needed = [checks[name] for name in ("guarantee_is_exact", *seen, "program_draws_what_the_client_draws")]
-    open_ = [f"{each.check}: {each.why}" for each in needed if each.verdict != PASSED]
+    open_ = [f"{statement_of(each.check)}: {each.why}" for each in needed if each.verdict != PASSED]
     if not held_by and not open_:
         return EXACT, []
     unheard = [f"no report of it was looked at: {each['why']}" for each in audits if each["verdict"] != PASSED]

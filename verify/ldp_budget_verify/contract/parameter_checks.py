@@ -304,11 +304,12 @@ def check_audit(mechanism: Mechanism, found: Audit) -> None:
     promised = claim(mechanism, found.reports)
     expect(
         found.lower_bound <= promised,
-        f"{found.reports} report(s) of one value lose at least {found.lower_bound:.6g} (at {found.pair}: "
+        f"{'one report loses' if found.reports == 1 else f'{found.reports} reports of one value lose'} at least "
+        f"{found.lower_bound:.6g} (at {found.pair}: "
         f"{found.event}); promised is {promised:.6g}",
     )
 
 
 def audit_finds_no_more(mechanism: Mechanism) -> None:
-    """Check a small audit of the client, one report of each user: of the declared event, and by a search."""
+    """Check that an audit of single reports finds no larger loss than promised."""
     check_audit(mechanism, audited_both_ways(mechanism, samples=SAMPLES, seed=SEEDS[0]))
