@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._later import later_names
-
 __version__ = "1.0.0rc1"
 
 _ERRORS = (
@@ -45,8 +43,6 @@ __all__ = sorted(_HOMES)
 # Deprecated names: the replacement, the version that deprecated the name, and the version that removes it. Until then
 # the name works and warns. docs/reference/stability.md has the rule.
 _RENAMED: dict[str, tuple[str, str, str]] = {}
-
-_load = later_names(__name__, _HOMES)
 
 if TYPE_CHECKING:
     # The same names, for type checkers and editors.
@@ -102,7 +98,9 @@ def __getattr__(name: str) -> Any:
 
         text = f"{__name__}.{old} is deprecated since {since} and goes with {gone}; use {__name__}.{name}"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
-    return _load(name)
+    from ._later import later_names
+
+    return later_names(__name__, _HOMES)(name)
 
 
 def __dir__() -> list[str]:

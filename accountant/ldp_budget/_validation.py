@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unicodedata import normalize
 
-from ._lookalikes import is_shapeless
 from .errors import InvalidParameter
 
 T = TypeVar("T")
@@ -80,9 +79,15 @@ def canonical_text(text: str) -> str:
 def check_user(value: object) -> str:
     """Return the canonical form of a user's name if at least one character is left in it."""
     name = canonical_text(check_text("user", value))
-    if not name or (not name.isascii() and all(is_shapeless(each) or each.isspace() for each in name)):
+    if not name or (not name.isascii() and _is_shapeless(name)):
         raise InvalidParameter("user", "a string with at least one character that is not white space", shown(value))
     return name
+
+
+def _is_shapeless(name: str) -> bool:
+    from ._lookalikes import is_shapeless  # most names are ASCII
+
+    return all(is_shapeless(each) or each.isspace() for each in name)
 
 
 def check_users(values: list[Any]) -> list[str]:

@@ -1,65 +1,52 @@
-"""The built-in mechanisms: an ordinary plugin, with one file for each family."""
+"""The built-in mechanisms: an ordinary plugin, with one file for each family, which is imported with its first use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ldp_budget.guarantees import Guarantee
-from ldp_budget.registry.hookspecs import hookimpl
+from ldp_budget.registry.hookspecs import Deferred, hookimpl
 from ldp_budget.sdk.mechanism import Mechanism
 
-from .additive_noise import Gaussian, Laplace
-from .bounded_noise import BoundedLaplace, BoundedStaircase
-from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
-from .d_bit_flip import DBitFlip
-from .declared import Declared
-from .heavy_hitters import HeavyHitters
-from .hybrid import Hybrid
-from .loloha import Loloha
-from .matrix_substitution import MatrixSubstitution
-from .one_bit_mean import OneBitMean
-from .projective_geometry import ProjectiveGeometryResponse
-from .random_substitution import RandomSubstitution, SubsetSelection
-from .randomized_response import RandomizedResponse
-from .rappor import Rappor
-from .square_wave import SquareWave
-from .staircase import Staircase
-from .ticks import Ticks
-from .unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
+MECHANISMS = (
+    Deferred("gaussian", (), f"{__name__}.additive_noise", "Gaussian"),
+    Deferred("laplace", (), f"{__name__}.additive_noise", "Laplace"),
+    Deferred("staircase", (), f"{__name__}.staircase", "Staircase"),
+    Deferred("bounded-laplace", (), f"{__name__}.bounded_noise", "BoundedLaplace"),
+    Deferred("bounded-staircase", (), f"{__name__}.bounded_noise", "BoundedStaircase"),
+    Deferred("randomized-response", ("rr", "warner"), f"{__name__}.randomized_response", "RandomizedResponse"),
+    Deferred("unary-encoding", (), f"{__name__}.unary_encoding", "UnaryEncoding"),
+    Deferred("sue", ("symmetric-unary-encoding",), f"{__name__}.unary_encoding", "SymmetricUnaryEncoding"),
+    Deferred("oue", ("optimized-unary-encoding",), f"{__name__}.unary_encoding", "OptimizedUnaryEncoding"),
+    Deferred("random-substitution", ("grr",), f"{__name__}.random_substitution", "RandomSubstitution"),
+    Deferred("subset-selection", ("subset",), f"{__name__}.random_substitution", "SubsetSelection"),
+    Deferred(
+        "pgr", ("projective-geometry-response",), f"{__name__}.projective_geometry", "ProjectiveGeometryResponse"
+    ),
+    Deferred("matrix-substitution", (), f"{__name__}.matrix_substitution", "MatrixSubstitution"),
+    Deferred("cms", ("count-mean-sketch",), f"{__name__}.count_mean_sketch", "CountMeanSketch"),
+    Deferred("hcms", ("hadamard-count-mean-sketch",), f"{__name__}.count_mean_sketch", "HadamardCountMeanSketch"),
+    Deferred("one-bit-mean", (), f"{__name__}.one_bit_mean", "OneBitMean"),
+    Deferred("hybrid", (), f"{__name__}.hybrid", "Hybrid"),
+    Deferred("square-wave", ("sw",), f"{__name__}.square_wave", "SquareWave"),
+    Deferred("d-bit-flip", (), f"{__name__}.d_bit_flip", "DBitFlip"),
+    Deferred("rappor", (), f"{__name__}.rappor", "Rappor"),
+    Deferred("loloha", (), f"{__name__}.loloha", "Loloha"),
+    Deferred("heavy-hitters", (), f"{__name__}.heavy_hitters", "HeavyHitters"),
+    Deferred("ticks", ("privset",), f"{__name__}.ticks", "Ticks"),
+    Deferred("declared", (), f"{__name__}.declared", "Declared"),
+)
 
 
 @hookimpl
-def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
-    for mechanism in (
-        Gaussian,
-        Laplace,
-        Staircase,
-        BoundedLaplace,
-        BoundedStaircase,
-        RandomizedResponse,
-        UnaryEncoding,
-        SymmetricUnaryEncoding,
-        OptimizedUnaryEncoding,
-        RandomSubstitution,
-        SubsetSelection,
-        ProjectiveGeometryResponse,
-        MatrixSubstitution,
-        CountMeanSketch,
-        HadamardCountMeanSketch,
-        OneBitMean,
-        Hybrid,
-        SquareWave,
-        DBitFlip,
-        Rappor,
-        Loloha,
-        HeavyHitters,
-        Ticks,
-        Declared,
-    ):
+def register_mechanisms(register: Callable[[type[Mechanism] | Deferred], None]) -> None:
+    for mechanism in MECHANISMS:
         register(mechanism)
 
 
 @hookimpl
 def declaration_of(guarantee: Guarantee, source: str) -> Mechanism:
     """Return the source line that a ledger stores for an object of another library."""
+    from .declared import Declared
+
     return Declared.of(guarantee, source)

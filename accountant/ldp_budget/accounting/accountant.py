@@ -21,7 +21,6 @@ from ..charge_options import DEFAULT, ChargeOptions, check_options
 from ..errors import InvalidParameter, LdpBudgetError
 from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
-from ..ledger.checkpoints import Checkpointer, head_of, take
 from ..ledger.models import RESERVED
 from . import connect
 from .charge_request import LOCAL, Principal, request_in
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..ledger import export
+    from ..ledger import checkpoints, export
+    from ..ledger.checkpoints import Checkpointer
     from ..ledger.storage import Store
     from ..ledger.verification import Integrity
     from ..registry.collections import Collection
@@ -66,7 +66,7 @@ else:
     _ROOMS = "admin_log admission batch books bulk_run collections engine ledger_operations policy_versions queries"
     for _name in (*_ROOMS.split(), "reservations", "stored_reports"):
         globals()[_name] = Later(__name__, __package__, _name)
-    export = Later(__name__, "ldp_budget.ledger", "export")
+    checkpoints, export = (Later(__name__, "ldp_budget.ledger", name) for name in ("checkpoints", "export"))
 
 
 class Accountant:
@@ -114,8 +114,9 @@ class Accountant:
         check_bound(clock_bound)
         self._read_clock = clock
         self._ledger = Ledger(connect.open_store(ledger, create, sandbox=sandbox), clock, clock_bound)
-        self._keeper = Checkpointer(self._ledger)
+        self._keeper: Checkpointer | None = None
         if len(self._ledger.partitions) > 1:
+            self._keeper = checkpoints.Checkpointer(self._ledger)
             self._ledger.after_commit = self._keeper.wake
 
     def __repr__(self) -> str:
@@ -164,7 +165,8 @@ class Accountant:
         both.
         """
         if not self._is_view:
-            self._keeper.close()
+            if self._keeper is not None:
+                self._keeper.close()
             self._ledger.close()
 
     def acting_for(self, caller: Principal, *, check: Callable[[], None] | None = None) -> Accountant:
@@ -810,7 +812,7 @@ class Accountant:
         Raises:
             LedgerError: the ledger cannot be opened, read or trusted.
         """
-        return head_of(take(self._ledger))
+        return checkpoints.head_of(checkpoints.take(self._ledger))
 
     def verify(
         self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None

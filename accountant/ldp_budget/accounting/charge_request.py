@@ -20,10 +20,8 @@ from ..guarantees import Guarantee, Memoised
 from ..guarantees.costs import measured
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window
 from ..ledger.models import SPENT
-from ..registry import certification
 from ..registry.collections import Collection
 from ..registry.questionnaire import Questionnaire
-from ..registry.third_party import EXPECTED, charged_for, what_is
 from ..sdk.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -142,6 +140,8 @@ class Charge:
     @property
     def checked(self) -> str:
         """The way in which the mechanism's guarantee was checked, see `certificates`."""
+        from ..registry import certification  # only a policy that demands checks asks
+
         if isinstance(self._chosen, Questionnaire):
             return certification.checked_at(self._chosen)
         if self._proved is None:
@@ -236,6 +236,8 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
         if isinstance(getattr(asked, "name", None), str):
             return asked
         raise InvalidParameter("mechanism", _EXPECTED, f"{shown(asked)}, which has no name")
+    from ..registry.third_party import EXPECTED, charged_for, what_is  # an object of another library is rare
+
     if isinstance(asked, type) and issubclass(asked, Mechanism):
         needed = ", ".join(name for name, field in asked.fields.items() if not field.derived)
         found = f"the class {asked.__name__}"

@@ -267,10 +267,10 @@ def _found(mechanism: type[Mechanism]) -> str:
 
     if not getattr(mechanism, "checkable", True):
         return NO
-    for cls, plugin in registry().items():
-        if cls is mechanism:
-            return EXACT if plugin.own else _recorded(plugin.name, plugin.version, cls)
-    return NO
+    plugin = registry().plugin_of(mechanism)
+    if plugin is None:
+        return NO
+    return EXACT if plugin.own else _recorded(plugin.name, plugin.version, mechanism)
 
 
 def record(certificate: dict[str, Any]) -> Path:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._dataframes import check_texts, column_of
-from .._lookalikes import difference
 from .._validation import canonical_text, check_instance, check_many, check_name, check_user, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from ..sdk.domain import Categories, check_categories, codes_of
@@ -258,6 +257,8 @@ class Collection:
         codes = codes_of(self.categories)
         for position, text in enumerate(texts):
             if not isinstance(text, str) or text not in codes:
+                from .._lookalikes import difference
+
                 hint = difference(text, self.categories)
                 raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position, hint=hint)
         domain = self.mechanism.domain

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import typing
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -18,9 +20,33 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
+class Deferred(typing.NamedTuple):
+    """A mechanism class that is imported when it is first looked up by its name or an alias.
+
+    Parameters:
+        name: of the mechanism.
+        aliases: of the mechanism.
+        module: defines the class.
+        attribute: the name of the class.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    module: str
+    attribute: str
+
+    def load(self) -> type[Mechanism]:
+        """Import the class."""
+        found: type[Mechanism] = getattr(importlib.import_module(self.module), self.attribute)
+        return found
+
+
 @hookspec
 def register_mechanisms(register: Callable[[type[Mechanism]], None]) -> None:
-    """Call `register(MyMechanism)` once for each mechanism class of the plugin."""
+    """Call `register(MyMechanism)` once for each mechanism class of the plugin.
+
+    The plugin of ldp-budget itself registers `Deferred` classes, so that a process imports the mechanisms that it uses.
+    """
 
 
 @hookspec

@@ -23,6 +23,7 @@ from .._validation import check_name
 from ..errors import PluginError, UnknownName
 from ..sdk.mechanism import Mechanism, guarantee_error
 from . import hookspecs, importing
+from .hookspecs import Deferred
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +49,7 @@ class Plugin:
 
     name: str
     version: str
-    mechanisms: tuple[type[Mechanism], ...] = ()
+    registered: tuple[type[Mechanism] | Deferred, ...] = ()
     failed: str = ""
     reserved: frozenset[str] = frozenset()
     hooks: pluggy.HookRelay | None = field(default=None, compare=False, repr=False)
@@ -61,9 +62,14 @@ class Plugin:
         return self.name == OWN_DISTRIBUTION
 
     @property
+    def mechanisms(self) -> tuple[type[Mechanism], ...]:
+        """Its mechanism classes."""
+        return tuple(_loaded(each) for each in self.registered)
+
+    @property
     def claims(self) -> list[str]:
         """Every name and alias that its mechanisms request."""
-        return [name for mechanism in self.mechanisms for name in (mechanism.name, *mechanism.aliases)]
+        return [name for mechanism in self.registered for name in (mechanism.name, *mechanism.aliases)]
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}".strip()
@@ -80,9 +86,9 @@ class Registry:
         plugins = list(plugins)
         self._clashes = _clashes(plugins)
         self.plugins = [self._settled(plugin) for plugin in plugins]
-        self._by_name: dict[str, tuple[type[Mechanism], Plugin]] = {}
+        self._by_name: dict[str, tuple[type[Mechanism] | Deferred, Plugin]] = {}
         for plugin in self.plugins:
-            for mechanism in plugin.mechanisms:
+            for mechanism in plugin.registered:
                 for name in (mechanism.name, *mechanism.aliases):
                     self._by_name.setdefault(name, (mechanism, plugin))
 
@@ -110,7 +116,7 @@ class Registry:
     def mechanism(self, name: str) -> type[Mechanism]:
         """The mechanism with that name or alias. Raises `UnknownName`, or `PluginError` for a name conflict."""
         if name in self._by_name:
-            return self._by_name[name][0]
+            return _loaded(self._by_name[name][0])
         if name in self._clashes:
             raise PluginError(name, self._clashes[name])
         failed = [f"{plugin} ({plugin.failed})" for plugin in self.plugins if plugin.failed]
@@ -119,11 +125,16 @@ class Registry:
 
     def names(self) -> list[str]:
         """Every mechanism's own name, in the order of collection."""
-        return [cls.name for cls, _ in self.items()]
+        return [name for name, (mechanism, _) in self._by_name.items() if name == mechanism.name]
 
     def items(self) -> list[tuple[type[Mechanism], Plugin]]:
         """Each mechanism once, with the plugin it comes from."""
-        return [entry for name, entry in self._by_name.items() if name == entry[0].name]
+        return [(_loaded(self._by_name[name][0]), self._by_name[name][1]) for name in self.names()]
+
+    def plugin_of(self, mechanism: type[Mechanism]) -> Plugin | None:
+        """The plugin that a mechanism class comes from; None if it is not registered."""
+        found, plugin = self._by_name.get(str(getattr(mechanism, "name", "")), (None, None))
+        return plugin if found is not None and _loaded(found) is mechanism else None
 
 
 @functools.cache
@@ -166,7 +177,7 @@ def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
     try:
         with importing():
             hook = _hooks_of(point.load(), name)
-            mechanisms = _registered(hook, reserved)
+            mechanisms = _registered(hook, reserved, name == OWN_DISTRIBUTION)
             reserved_too = frozenset(chain(*hook.reserve_options()))
             return Plugin(name, version, mechanisms, reserved=reserved_too, hooks=hook)
     except KeyboardInterrupt:
@@ -237,12 +248,19 @@ def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
     return manager.hook
 
 
-def _registered(hook: pluggy.HookRelay, reserved: frozenset[str]) -> tuple[type[Mechanism], ...]:
-    """The mechanisms that a hook registers, each one checked."""
-    found: list[type[Mechanism]] = []
+def _loaded(mechanism: type[Mechanism] | Deferred) -> type[Mechanism]:
+    return mechanism.load() if isinstance(mechanism, Deferred) else mechanism
 
-    def register(mechanism: type[Mechanism]) -> None:
-        check_mechanism(mechanism, reserved)
+
+def _registered(
+    hook: pluggy.HookRelay, reserved: frozenset[str], own: bool
+) -> tuple[type[Mechanism] | Deferred, ...]:
+    """The mechanisms that a hook registers, each one checked; tests check those of ldp-budget itself."""
+    found: list[type[Mechanism] | Deferred] = []
+
+    def register(mechanism: type[Mechanism] | Deferred) -> None:
+        if not (own and isinstance(mechanism, Deferred)):
+            check_mechanism(mechanism, reserved)
         found.append(mechanism)
 
     hook.register_mechanisms(register=register)

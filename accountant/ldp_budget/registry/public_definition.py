@@ -17,7 +17,6 @@ from .._files import canonical_json
 from ..errors import InvalidParameter
 from ..guarantees import ANY_INPUTS, Memoised
 from ..guarantees.fixed_point import float_up
-from ..sdk.client_program import VERSION, double
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,6 +109,8 @@ def definition_of(
 
     Raises `NotSupported` if the mechanism has no client program.
     """
+    from ..sdk.client_program import VERSION  # a charge needs no program
+
     definition = {
         "format": FORMAT,
         "version": VERSION,
@@ -144,6 +145,8 @@ def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
 
     `answer_epsilon` is the loss of all reports of one memoised answer together, which a device charges.
     """
+    from ..sdk.client_program import double
+
     found = guarantee.describe()
     if isinstance(guarantee, Memoised):
         found["answer_epsilon"] = float_up(guarantee.cap)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from .._lookalikes import difference
 from .._validation import canonical_text, check_many, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, OutsideDomain
 from ..guarantees import ANY_INPUTS, Approximate, Copies, Pure, SymmetricPair, Unbounded
@@ -98,6 +97,8 @@ class Question:
         if self.categories is not None:
             text = canonical_text(answer) if isinstance(answer, str) else answer
             if not isinstance(text, str) or text not in self.codes:
+                from .._lookalikes import difference
+
                 domain = f"one of {', '.join(self.categories)} ({self.name})"
                 raise OutsideDomain(domain, answer, position, hint=difference(text, self.categories))
             return float(self.codes[text])

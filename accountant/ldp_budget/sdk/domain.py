@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from .._dataframes import as_texts, check_texts
-from .._lookalikes import difference
 from .._numbers import NO_NUMBER, number_in, whole_in, why_no_number
 from .._validation import canonical_text, check_storable, shown
 from ..errors import InvalidParameter, OutsideDomain
@@ -231,6 +230,8 @@ def check_categories(categories: Sequence[str]) -> None:
         check_storable("categories", category)
         other = categories[seen.setdefault(canonical_text(category), place)]
         if seen[canonical_text(category)] != place:
+            from .._lookalikes import difference
+
             count = list(categories).count(category)
             found = f"{category!r} {count} times" if count > 1 else f"{category!r} and {other!r}"
             raise InvalidParameter("categories", expected, found, hint=difference(category, [other]))

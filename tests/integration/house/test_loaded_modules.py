@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import ldp_budget
+import ldp_budget_mechanisms
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNTANT = ROOT / "accountant" / "ldp_budget"
@@ -65,7 +66,8 @@ LIGHT = [
 
 def test_modules_of_a_spend_import_no_numpy(tmp_path: Path) -> None:
     # Every mechanism declares its fields, its guarantee and its calibration in a module of that kind.
-    names = ["ldp_budget_mechanisms", *(f"ldp_budget.{name}".removesuffix(".__init__") for name in LIGHT)]
+    mechanisms = sorted({each.module for each in ldp_budget_mechanisms.MECHANISMS})
+    names = [*mechanisms, *(f"ldp_budget.{name}".removesuffix(".__init__") for name in LIGHT)]
     assert not loaded(f"import {', '.join(names)}", tmp_path) & HEAVY
 
 
@@ -127,6 +129,19 @@ def test_spend_loads_what_it_runs(tmp_path: Path) -> None:
     assert "ldp_budget.accounting.engine" in found
     assert not found & {f"ldp_budget.{name}" for name in REST}
     assert len(found) <= 131, sorted(found)
+
+
+def test_spend_in_python_loads_few_modules_and_one_mechanism(tmp_path: Path) -> None:
+    code = """
+from ldp_budget import Accountant, Limit, mechanism
+with Accountant("ledger.db") as accountant:
+    accountant.set_policy("default", [Limit("lifetime", epsilon="4")])
+    assert accountant.spend("ada", mechanism("oue")(epsilon=1, domain_size=7))
+"""
+    found = ours(loaded(code, tmp_path))
+    assert len(found) <= 83, sorted(found)
+    families = {name for name in found if name.startswith("ldp_budget_mechanisms.") and "._" not in name}
+    assert families == {"ldp_budget_mechanisms.unary_encoding"}
 
 
 def test_estimate_loads_no_charging_engine(tmp_path: Path) -> None:

@@ -428,7 +428,7 @@ def _joined(parts: list[Plugin]) -> Plugin:
     for part in parts:
         if part.failed:
             return part
-    return replace(parts[0], mechanisms=tuple(chain(*(part.mechanisms for part in parts))))
+    return replace(parts[0], registered=tuple(chain(*(part.registered for part in parts))))
 
 
 def _no_plugin(name: str) -> str:
@@ -439,7 +439,7 @@ def _no_plugin(name: str) -> str:
 def _known() -> list[str]:
     """Return the entry points that provide mechanisms, or fail to load."""
     found = {point.name: _loaded(point) for point in entry_points(group=GROUP)}
-    return [name for name, plugin in found.items() if plugin.mechanisms or plugin.failed]
+    return [name for name, plugin in found.items() if plugin.registered or plugin.failed]
 
 
 def _brought_by(module: str) -> tuple[str, str]:
