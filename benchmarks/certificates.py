@@ -15,7 +15,7 @@ from typing import Any
 
 from ldp_budget import compose, mechanism
 from ldp_budget.guarantees import SymmetricPair
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from ldp_budget_verify.total_certificate import certificate, written
 
 DELTA = "1e-6"

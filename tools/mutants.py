@@ -237,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "erased-user-charged-in-a-batch",
-        "accountant/ldp_budget/ledger/sqlite/write_buffer.py",
+        "accountant/ldp_budget/ledger/sqlite/bulk_charges.py",
         'refused = " OR ".join([erased, *(_over',
         'refused = " OR ".join(["0", *(_over',
         "unit/accounting/test_batches.py",
@@ -336,21 +336,21 @@ MUTANTS = (
     ),
     Mutant(
         "hash-shares-of-width-one",
-        "accountant/ldp_budget/sdk/linear_hashing.py",
+        "accountant/ldp_budget/sdk/affine_geometry.py",
         "(1 - same) * Fraction(k - 1, q - 1)",
         "(1 - same) * Fraction(k, q)",
         "unit/plugins/test_pgr.py",
     ),
     Mutant(
         "outside-inside-exchanged",
-        "accountant/ldp_budget/sdk/linear_hashing.py",
+        "accountant/ldp_budget/sdk/affine_geometry.py",
         '["where", "kept", "inside", ',
         '["where", "kept", "outside", ',
         "unit/plugins/test_pgr.py",
     ),
     Mutant(
         "polynomial-that-is-reducible",
-        "accountant/ldp_budget/sdk/linear_hashing.py",
+        "accountant/ldp_budget/sdk/affine_geometry.py",
         "8: 0b1011",
         "8: 0b1001",
         "unit/plugins/test_pgr.py",
@@ -598,7 +598,7 @@ MUTANTS = (
     ),
     Mutant(
         "spent-printed-rounded-down",
-        "cli/ldp_budget_cli/limit_text.py",
+        "cli/ldp_budget_cli/limit_figures.py",
         "(spent, ROUND_CEILING)",
         "(spent, ROUND_FLOOR)",
         "unit/cli/test_cli_balance.py",

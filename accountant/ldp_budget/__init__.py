@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .accounting.accountant import Accountant as Accountant
     from .accounting.budget_client import BudgetClient as BudgetClient
     from .accounting.limits import Limit as Limit
-    from .accounting.policies import Plan as Plan
+    from .accounting.plans import Plan as Plan
     from .accounting.receipts import BudgetExceeded as BudgetExceeded
     from .composition import compose as compose
     from .errors import ApprovalConflict as ApprovalConflict

@@ -8,7 +8,7 @@
     ├── NameTaken
     ├── PluginError
     ├── NotSupported
-    │   └── Unknown (in `sdk.law`)
+    │   └── Unknown (in `sdk.report_law`)
     ├── LedgerError
     │   ├── LedgerMissing
     │   ├── LedgerMoved

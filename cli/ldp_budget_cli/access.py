@@ -15,12 +15,12 @@ from ldp_budget._files import PRIVATE
 from ldp_budget.errors import UnknownName
 
 from .app import check_local, open_ledger
+from .input_tables import layout_options
 from .inputs import listed_users, user_column_option
-from .limit_text import minute
+from .limit_figures import minute
 from .notes import print_note
 from .number_types import NumberRange
 from .output import CSV, confirm, counted, json_option, print_json, print_rows, rows_options, yes_option
-from .table_reader import layout_options
 from .tables import print_row_table
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from ldp_budget.reports.public_attributes import PublicAttributes, count_combina
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval, yes_no
 
+from .input_tables import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 from .inputs import ALIKE_TOO, Repeats
 from .missing_values import MissingValues
 from .notes import print_note
 from .output import counted
 from .people import Footers, any_odd, kind_of_no_user, why_no_user
-from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.arrow_tables import Stretch
 
-    from .table_reader import CsvTable, Note, Table
+    from .input_tables import CsvTable, Note, Table
 
 _NOTHING_DONE = "Nothing was written."
 

@@ -15,8 +15,9 @@ from ldp_budget.charge_options import DEFAULT
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import open_ledger, policy_names
+from .input_tables import layout_options
 from .inputs import check_no_list, listed_users, user_column_option
-from .limit_text import SYMBOLS, figures_of, minute, number, own_unit, quota_rows, spent_epsilon, yearly_text
+from .limit_figures import SYMBOLS, figures_of, minute, number, own_unit, quota_rows, spent_epsilon, yearly_text
 from .notes import print_note
 from .output import (
     CSV,
@@ -35,7 +36,6 @@ from .output import (
 )
 from .plots import plot_option
 from .progress import followed
-from .table_reader import layout_options
 from .tables import Affordable, Loss, print_row_table, print_table, shown
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ldp_budget.registry.certification import mechanism_rows
 
 from .check import write_certificate
 from .errors import did_you_mean
-from .limit_text import number
+from .limit_figures import number
 from .mechanism_cards import card, card_lines
 from .mechanism_subcommands import as_typed, mechanism_command, parse_reports
 from .notes import print_note

@@ -74,7 +74,7 @@ def check_published(
 
     It is 0 only if every part that was given was checked and holds.
     """
-    from ldp_budget_verify.checkers import checker
+    from ldp_budget_verify.shipped_checkers import checker
 
     books = checker("check_books")
     try:
@@ -106,7 +106,7 @@ def check_published(
 
 def check_file(path: Path) -> dict[str, Any]:
     """The result of the checker that a file needs. Raises a click error unless the file proves itself."""
-    from ldp_budget_verify.checkers import checker
+    from ldp_budget_verify.shipped_checkers import checker
 
     try:
         with path.open("rb") as file:
@@ -137,7 +137,7 @@ def check_file(path: Path) -> dict[str, Any]:
 
 def _plain(text: object) -> str:
     """Return text from a file as one piece of a line, without characters that break, hide or reorder the line."""
-    from ldp_budget_verify.checkers import checker
+    from ldp_budget_verify.shipped_checkers import checker
 
     shown: str = checker("check_books").plain(str(text), 300)
     return shown

@@ -122,7 +122,7 @@ def _copy_survey(files: _Files) -> None:
 
 
 def _plan() -> None:
-    from ldp_budget.accounting.policies import largest_epsilon
+    from ldp_budget.accounting.plans import largest_epsilon
     from ldp_budget.registry.plugins import mechanism
 
     click.echo(f"\n2. The plan: the largest ε of one poll, if all polls of a user fit ε = {LIFETIME}, δ = {DELTA}.")
@@ -230,7 +230,7 @@ def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: 
 
 
 def _refuse(accountant: Accountant, poll: Collection, user: str) -> None:
-    from .limit_text import receipt_lines
+    from .limit_figures import receipt_lines
 
     again = accountant.spend(user, poll.mechanism, key=f"party/{user}")
     click.echo(

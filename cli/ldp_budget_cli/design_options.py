@@ -263,7 +263,7 @@ def show_design(
     from ldp_budget_surveys.designs.survey_estimates import estimate_survey
 
     from .design_tables import flat_rows, print_design
-    from .table_reader import write_rows_to
+    from .input_tables import write_rows_to
 
     source, design = source_and_design(ctx, survey, files, rounds, mixed=mixed)
     row = estimate_survey(source, design, level=level)

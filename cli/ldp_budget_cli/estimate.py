@@ -27,12 +27,12 @@ from ldp_budget.reports.estimation import (
 from .app import collection_names
 from .count_tables import count_cells, count_header, note_outside
 from .design_options import design_options, is_designed, show_design
+from .input_tables import write_rows_to
 from .inputs import find_collection
 from .notes import print_note
 from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .progress import reading_reports
-from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
 from .text_lists import read_names
 

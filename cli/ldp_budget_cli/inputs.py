@@ -18,11 +18,11 @@ from ldp_budget._numbers import value_of
 from ldp_budget._validation import canonical_text
 
 from .app import open_ledger
+from .input_tables import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 from .missing_values import MissingValues
 from .notes import print_note
 from .output import counted
 from .people import Footers, any_odd, kind_of_no_user, why_no_user
-from .table_reader import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

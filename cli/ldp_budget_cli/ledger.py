@@ -14,6 +14,7 @@ from ldp_budget._files import replacing
 
 from .app import check_local, given_time, is_path, ledger_path, make_ledger, open_ledger, open_place
 from .errors import when_stopped
+from .input_tables import layout_options
 from .inputs import check_no_list, listed_users, user_column_option
 from .output import (
     LINES,
@@ -28,7 +29,6 @@ from .output import (
     yes_option,
 )
 from .progress import followed, progress
-from .table_reader import layout_options
 from .tables import print_fields
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ def _law(made: Mechanism, guarantee: dict[str, Any]) -> dict[str, Any]:
     """Return the rule that proves the law, the largest loss and the report that shows it; a declared law has no rule."""
     from ldp_budget.sdk.client_mechanism import worst_report
     from ldp_budget.sdk.domain import Categories
-    from ldp_budget.sdk.law import law_of
+    from ldp_budget.sdk.report_law import law_of
 
     declared = {"rule": None, "guarantee": guarantee}
     if not isinstance(made.domain, Categories):

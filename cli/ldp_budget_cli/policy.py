@@ -11,7 +11,7 @@ from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import check_local, open_ledger, parse_time, policy_names
 from .check import write_certificate
-from .limit_text import change_lines, limit_text, minute, number, yearly_text
+from .limit_figures import change_lines, limit_text, minute, number, yearly_text
 from .mechanism_subcommands import mechanism_command, parse_reports
 from .notes import print_note
 from .output import (
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.budget_projection import Binding
     from ldp_budget.accounting.limits import Limit
-    from ldp_budget.accounting.policies import Plan, Policy
+    from ldp_budget.accounting.plans import Plan
+    from ldp_budget.accounting.policies import Policy
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
     from ldp_budget_service.client import Client
@@ -214,7 +215,7 @@ def _shares(texts: tuple[str, ...]) -> dict[str, Sequence[Limit | str]] | None:
 
 def _plan(accountant: BudgetClient, counts: tuple[str, ...], delta: str) -> Plan:
     """Return the plan of `COLLECTION=COUNT` texts, priced."""
-    from ldp_budget.accounting.policies import Plan
+    from ldp_budget.accounting.plans import Plan
 
     return Plan(_charges(accountant, "plan", counts), decimal_option("plan_delta", delta))
 

@@ -26,12 +26,12 @@ from .design_options import (
     warn_of_public_values,
 )
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
+from .input_tables import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 from .inputs import exact_users_option, find_collection
 from .notes import print_note
 from .output import counted, json_option, next_step, print_json, strict_option
 from .progress import counting, followed
 from .refusals import MOST_QUOTED, print_refusing_limits
-from .table_reader import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ldp_budget.registry.collections import Collection
 
     from .answer_reader import Batch
-    from .table_reader import Note
+    from .input_tables import Note
 
 LEAST_SECRET_BYTES = 16
 

@@ -21,15 +21,15 @@ from ldp_budget.reports.tables import is_address
 
 from .app import open_ledger, policy_names
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
+from .input_tables import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
 from .inputs import Listing, exact_users_option, user_column_option
-from .limit_text import receipt_lines
+from .limit_figures import receipt_lines
 from .mechanism_subcommands import as_typed, mechanism_command, note_option, parse_reports
 from .notes import print_note
 from .number_types import NUMBER
 from .output import counted, json_option, next_step, options, print_json, strict_option
 from .progress import counting
 from .refusals import MOST_QUOTED, print_refusing_limits
-from .table_reader import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

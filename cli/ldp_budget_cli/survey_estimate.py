@@ -9,8 +9,8 @@ import click
 from ldp_budget.reports.estimation import estimate_files, estimate_if_any, plain_rows, survey_row, survey_rows
 
 from .count_tables import count_cells, count_header, note_outside
+from .input_tables import write_rows_to
 from .output import JSON, LINES, counted, print_json, print_rows
-from .table_reader import write_rows_to
 from .tables import print_row_table, print_table
 
 if TYPE_CHECKING:

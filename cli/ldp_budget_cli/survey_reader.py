@@ -20,8 +20,8 @@ from ldp_budget.sdk.domain import Interval, yes_no
 
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
 from .errors import did_you_mean
+from .input_tables import WIDTHS, ArrowTable, Row
 from .people import Footers, kind_of_no_user
-from .table_reader import WIDTHS, ArrowTable, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ldp_budget.registry.questionnaire import Question, Questionnaire
 
     from .answer_reader import Reading
-    from .table_reader import CsvTable, Note, Table
+    from .input_tables import CsvTable, Note, Table
 
 _ROWS = 20_000
 

@@ -18,8 +18,8 @@ MECHANISMS = (
     Deferred("unary-encoding", (), f"{__name__}.unary_encoding", "UnaryEncoding"),
     Deferred("sue", ("symmetric-unary-encoding",), f"{__name__}.unary_encoding", "SymmetricUnaryEncoding"),
     Deferred("oue", ("optimized-unary-encoding",), f"{__name__}.unary_encoding", "OptimizedUnaryEncoding"),
-    Deferred("random-substitution", ("grr",), f"{__name__}.random_substitution", "RandomSubstitution"),
-    Deferred("subset-selection", ("subset",), f"{__name__}.random_substitution", "SubsetSelection"),
+    Deferred("random-substitution", ("grr",), f"{__name__}.generalized_randomized_response", "RandomSubstitution"),
+    Deferred("subset-selection", ("subset",), f"{__name__}.subset_selection", "SubsetSelection"),
     Deferred(
         "pgr", ("projective-geometry-response",), f"{__name__}.projective_geometry", "ProjectiveGeometryResponse"
     ),

@@ -37,6 +37,7 @@ from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import real
+from ldp_budget.sdk.report_law import rules
 
 from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ldp_budget.sdk.channels import Comparison
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import SumAggregate
-    from ldp_budget.sdk.law.corners import Numbers
+    from ldp_budget.sdk.report_law import Law
 
     from ._interval_grid import CellGrid
 
@@ -219,14 +220,14 @@ class MovingWindow(NumericMechanism):
     # -- verification -----------------------------------------------------------------------------------
 
     @functools.cached_property
-    def _law(self) -> Numbers:
-        from ldp_budget.sdk.law.corners import Numbers
-
-        return Numbers(self.client_program())
+    def _law(self) -> Law:
+        law: Law = rules().Numbers(self.client_program())
+        return law
 
     def compare(self, first: float, second: float) -> Comparison:
         """Compare two values: the runs of cells on which both laws are constant."""
         return self._law.comparison(*map(self._value_grid.point, (first, second)))
 
     def outcomes(self, reports: Any, first: float, second: float) -> Ints:
-        return self._law.outcomes(self.cells_of(reports), *map(self._value_grid.point, (first, second)))
+        numbered: Ints = self._law.outcomes(self.cells_of(reports), *map(self._value_grid.point, (first, second)))
+        return numbered

@@ -15,7 +15,7 @@ from ._sketch_reports import read_record
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ldp_budget.sdk.linear_hashing import LinearHashing
+    from ldp_budget.sdk.affine_geometry import LinearHashing
 
     Ints = NDArray[np.int64]
 

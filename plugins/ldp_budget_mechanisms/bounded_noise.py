@@ -36,6 +36,7 @@ from ldp_budget.guarantees import Guarantee
 from ldp_budget.guarantees.fixed_point import UP, exp_down, float_below
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.parameters import optional_real, real
+from ldp_budget.sdk.report_law import rules
 
 from ._bounded_numeric import BoundedMechanism, LaplaceWeights
 from ._bounded_staircase_profile import WIDE, window_breakpoints, window_error, window_odds, window_pair
@@ -45,7 +46,7 @@ from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON, check_scale, loss_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ldp_budget.sdk.law.corners import Numbers
+    from ldp_budget.sdk.report_law import Law
 
     from ._interval_grid import WindowChannel
     from ._noise_samplers import LaplaceTable
@@ -242,10 +243,9 @@ class BoundedStaircase(BoundedMechanism):
         return self.channel.critical_points()
 
     @functools.cached_property
-    def _law(self) -> Numbers:
-        from ldp_budget.sdk.law.corners import Numbers
-
-        return Numbers(self.client_program())
+    def _law(self) -> Law:
+        law: Law = rules().Numbers(self.client_program())
+        return law
 
     def compare(self, first: float, second: float) -> Comparison:
         return self._law.comparison(*map(self._cell_grid.point, (first, second)))

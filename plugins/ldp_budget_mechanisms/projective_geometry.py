@@ -39,8 +39,8 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below
 from ldp_budget.sampling import ONE, threshold
+from ldp_budget.sdk.affine_geometry import MOST_SLABS, LinearHashing, is_order
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
-from ldp_budget.sdk.linear_hashing import MOST_SLABS, LinearHashing, is_order
 from ldp_budget.sdk.parameters import integer, real
 
 if TYPE_CHECKING:

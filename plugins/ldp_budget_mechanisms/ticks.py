@@ -3,7 +3,7 @@
 At most m of d options, m < d/2: sets of k items, more likely if they hold at least t of the user's own items. t = 1 is PrivSet
 (Wang, Huang, Nie, Wang, Xu and Xu, INFOCOM 2018), k = 1 is padding-and-sampling with generalized randomized response (Wang,
 Li and Jha, IEEE S&P 2018). From ε = 2 on, t > 1 has less variance. Any number of ticks: the bits of s options that are drawn
-publicly, as generalized randomized response on the 2^s answers to them. `ldp_budget.sdk.law.ticked_sets` has both laws.
+publicly, as generalized randomized response on the 2^s answers to them. `ldp_budget_verify.law.ticked_sets` has both laws.
 
 With p and q the probabilities that a report holds an option with and without the tick, (1{held} - q)/(p - q) is unbiased for
 the tick. If s of d options are asked, a report without the option adds f₀ = 0.3 instead, and one with it is weighted by d/s
@@ -27,16 +27,10 @@ from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, ShareCountLaw, SupportLaw
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
-from ldp_budget.sdk.law.ticked_sets import (
-    MOST_ITEMS,
-    MOST_TICKS,
-    AskedOptions,
-    TickedSets,
-    asked_program,
-    set_program,
-)
 from ldp_budget.sdk.parameters import flag, integer, optional_integer, real
+from ldp_budget.sdk.report_law import rules
 from ldp_budget.sdk.share_laws import Cumulants
+from ldp_budget.sdk.tick_programs import MOST_ITEMS, MOST_TICKS, asked_program, set_program
 from ldp_budget.sdk.tick_sets import MOST_OPTIONS, TickSets, hit_weights
 
 from ._tick_design import SHARE, Chances, Design, best_asked, best_set
@@ -156,13 +150,14 @@ class Ticks(FrequencyMechanism):
         return set_program(self.domain_size, self._most, size, least, self.drawn)
 
     @functools.cached_property
-    def report_law(self) -> TickedSets | AskedOptions:
+    def report_law(self) -> Any:
         """The law of a report, derived from the client program."""
-        return (AskedOptions if self._asks else TickedSets)(self.client_program())
+        return (rules().AskedOptions if self._asks else rules().TickedSets)(self.client_program())
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:
-        return self.report_law.guarantee(Decimal(self.epsilon))
+        found: Guarantee = self.report_law.guarantee(Decimal(self.epsilon))
+        return found
 
     @functools.cached_property
     def _exact(self) -> dict[str, Fraction]:

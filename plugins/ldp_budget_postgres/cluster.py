@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from psycopg import Connection, Error
 
+    from .bulk_writes import Unit
     from .pool import Address
-    from .write_buffer import Unit
 
 OLDEST = 13
 """The oldest supported version of Citus."""

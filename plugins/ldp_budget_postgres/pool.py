@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor, Error
     from psycopg_pool import ConnectionPool
 
-    from .write_buffer import Unit
+    from .bulk_writes import Unit
 
 
 # -- addresses -----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget.errors import LedgerError
 from ldp_budget.ledger.hash_chain import counters_mac
-from ldp_budget.ledger.keyfile import write_ledger_id
+from ldp_budget.ledger.keyed_hashing import write_ledger_id
 from ldp_budget.ledger.models import PartitionHead
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from psycopg import Connection, Cursor
 
-    from ldp_budget.ledger.keyfile import Key
+    from ldp_budget.ledger.keyed_hashing import Key
 
-    from .write_buffer import Unit
+    from .bulk_writes import Unit
 
 
 # -- tables --------------------------------------------------------------------------------------------------

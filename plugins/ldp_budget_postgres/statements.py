@@ -26,8 +26,7 @@ from ldp_budget.ledger.models import (
 )
 from ldp_budget.ledger.tables import TABLES, Dialect, NamedReads
 
-from .schema import PARTITIONED, ask_catalog, compare_catalog
-from .write_buffer import (
+from .bulk_writes import (
     ACCOUNT_MACS,
     AMOUNTS,
     COUNTERS,
@@ -45,6 +44,7 @@ from .write_buffer import (
     PostgresBatch,
     account_rows,
 )
+from .schema import PARTITIONED, ask_catalog, compare_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ldp_budget.ledger.storage import Renew
     from ldp_budget.ledger.tables import R
 
-    from .write_buffer import NUMBERED_ROWS, PrefetchedRows, Unit
+    from .bulk_writes import NUMBERED_ROWS, PrefetchedRows, Unit
 
 # Large results are read in parts, as the driver keeps each answer in memory as a whole.
 _RECORDS_TOGETHER = 2_000
@@ -113,7 +113,7 @@ _STRAY_REPORTS = (
     " WHERE r.partition = %(here)s AND r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
 _BUFFERED = {User: USERS, IdempotencyRecord: RECORDS, EntryNote: NOTES, **NUMBERED_ROWS}
-"""The statements of rows that are sent together, see `write_buffer`."""
+"""The statements of rows that are sent together, see `bulk_writes`."""
 _RENEWED_TOGETHER = 5_000
 
 

@@ -29,14 +29,15 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget._files import alone_in, application_folder, create_private
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
-from ldp_budget.ledger.keyfile import Key, check_kind, new_key, new_ledger_id, read_key_file, read_ledger_id, replace
+from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
+from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
 from ldp_budget.ledger.storage import Attempt, UnstorableError
 
 from . import cluster, pool, schema
 from . import schema as catalog
+from .bulk_writes import MISCOUNTED, PrefetchedRows, Unit
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
 from .statements import END, PostgresRows, end_of
-from .write_buffer import MISCOUNTED, PrefetchedRows, Unit
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection, Cursor, Error
 
-    from ldp_budget.ledger.keyfile import Key
+    from ldp_budget.ledger.keyed_hashing import Key
     from ldp_budget.ledger.storage import Prefetch, Snapshot
 
     from .pool import Address

@@ -19,12 +19,12 @@ from ldp_budget_service.invitations import Invitations
 from . import auth, html_pages, problems, schemas
 from .compute_pool import Workers
 from .error_codes import as_json
-from .http_middleware import Methods, RawPathMiddleware
 from .observability import health, metrics
 from .observability.logs import Watched
 from .observability.verification import Verifications
 from .report_store import Collections, Inboxes
 from .request_limits import AdmissionMiddleware, Load, Rate
+from .request_target import Methods, RawPathMiddleware
 from .routes import ROUTERS as ROUTES
 from .routes.spends import PlainRoutes
 from .settings import Settings

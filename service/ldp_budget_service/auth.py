@@ -29,7 +29,7 @@ from ldp_budget._numbers import is_number
 from ldp_budget._validation import shown
 from ldp_budget_service.api_keys import ACTIVE, EXPIRED, PENDING
 
-from . import request_context
+from . import request_attributes
 from .consistency import MinPosition, check
 from .error_codes import STATUSES, ServiceError
 from .json_bodies import StrictRequest
@@ -122,7 +122,7 @@ def find(state: State, token: str) -> Respondent | None:
     found = state.invitations.find(token)
     if found is None:
         return None
-    request_context.CURRENT.get().caller = CALLER
+    request_attributes.CURRENT.get().caller = CALLER
     state.respondents.check((found.user, found.key))
     return Respondent(state.accountant, found, state.collections, state.invitations, token)
 
@@ -513,7 +513,7 @@ def _desk(state: State, access: Access, token: str) -> AuthContext:
         raise _unauthorized(access)
     if (now := key.state(state.accountant.now())) != ACTIVE:
         raise _ended(key, now)
-    request_context.CURRENT.get().caller = key.name
+    request_attributes.CURRENT.get().caller = key.name
     if access.scope != ANY and not key.allows(access.scope):
         raise _forbidden(
             f"this API key lacks the scope {access.scope}: it has {', '.join(key.scopes)}. "

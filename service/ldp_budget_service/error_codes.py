@@ -12,7 +12,7 @@ from typing import Any
 from ldp_budget import LdpBudgetError, LedgerError, ReportFileError, TableError
 from ldp_budget_service.api.problem_details import members_of
 
-from . import request_context
+from . import request_attributes
 
 TYPE = "/problems/"
 """Path prefix of problem types; `GET` explains one."""
@@ -140,7 +140,7 @@ class ServiceError(LdpBudgetError):
 def problem_body(code: str, detail: str, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the body of a problem."""
     status = STATUSES.get(code, 500)
-    request_context.CURRENT.get().code = code
+    request_attributes.CURRENT.get().code = code
     body = {"type": TYPE + code, "title": code.replace("-", " ").capitalize(), "status": status, "detail": detail}
     return {**body, **{name: value for name, value in (more or {}).items() if name not in body}}
 

@@ -33,9 +33,9 @@ from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
 from ldp_budget import LdpBudgetError
-from ldp_budget_verify import checkers
+from ldp_budget_verify import shipped_checkers
 
-from . import http_middleware  # noqa: F401  # registers the path convertor `:name`
+from . import request_target  # noqa: F401  # registers the path convertor `:name`
 from .auth import router_of
 from .error_codes import ServiceError
 from .problems import response_for
@@ -228,7 +228,7 @@ def check(request: Request) -> Response:
 @cache
 def _checker() -> tuple[str, str]:
     """Return the page of the checker, and its content security policy, which names the digest of its one script."""
-    text = (checkers.folder() / "check.html").read_text(encoding="utf-8")
+    text = (shipped_checkers.folder() / "check.html").read_text(encoding="utf-8")
     found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
     assert found is not None
     return text, f"{found[1]}; frame-ancestors 'none'"

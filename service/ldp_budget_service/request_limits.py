@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import anyio
 from starlette.exceptions import HTTPException
 
-from . import request_context
+from . import request_attributes
 from .error_codes import ServiceError
 from .problems import error_response, problem
 
@@ -201,7 +201,7 @@ class AdmissionMiddleware:
             self._load.unknown_in_flight -= unknown
 
     async def _answer(self, scope: Scope, head: _Head, page: bool, receive: Receive, send: Send) -> None:
-        context, started = request_context.CURRENT.get(), False
+        context, started = request_attributes.CURRENT.get(), False
 
         async def complete(message: Message) -> None:
             nonlocal started

@@ -15,7 +15,7 @@ from ldp_budget import LdpBudgetError, UserErased
 from ldp_budget.accounting.receipts import REFUSED, Receipt
 from ldp_budget_service.api.schemas import MOST_ENTRIES, NEXT_ENTRY, POSITION, receipt_form
 
-from . import request_context
+from . import request_attributes
 from .error_codes import as_json, problem_of
 from .problems import json_answer, refusal
 from .receipt_text import receipt_text
@@ -114,7 +114,7 @@ def receipt_response(caller: AuthContext | Respondent, receipt: Receipt, **more:
 
     `more` are further members of a response of 200.
     """
-    request_context.count([receipt])
+    request_attributes.count([receipt])
     shown = caller.shown(receipt)
     headers = at_position(shown.position)
     if receipt.repeated:

@@ -16,7 +16,8 @@ from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, Un
 from ldp_budget._files import canonical_json
 from ldp_budget._numbers import number_in
 from ldp_budget._validation import shown
-from ldp_budget.accounting.charge_request import charge_of, check_key
+from ldp_budget.accounting.charge_request import check_key
+from ldp_budget.accounting.priced_mechanism import priced_mechanism_of
 from ldp_budget.charge_options import DEFAULT
 
 from .error_codes import ServiceError
@@ -209,7 +210,7 @@ def _check_cost(asked: Mechanism | Collection, at_least: Sequence[int | None] | 
     if at_least is None:
         return
     mechanism = asked.mechanism if isinstance(asked, Collection) else asked
-    for here, there in zip(charge_of(asked).cost, at_least, strict=True):
+    for here, there in zip(priced_mechanism_of(asked).cost, at_least, strict=True):
         if here is not None and (there is None or here < there):
             raise NotSupported(
                 f"the charge for mechanism {mechanism.name} would be too small: its guarantee is stronger here than in the "

@@ -26,7 +26,8 @@ def figures() -> dict[str, Any]:
     from fractions import Fraction
 
     from ldp_budget import Limit, mechanism
-    from ldp_budget.accounting.policies import Plan, PlanTerms, Policy, largest_epsilon
+    from ldp_budget.accounting.plans import Plan, largest_epsilon
+    from ldp_budget.accounting.policies import PlanTerms, Policy
     from ldp_budget.composition import compose, compose_delta
     from ldp_budget.errors import NotSupported
     from ldp_budget.guarantees import (

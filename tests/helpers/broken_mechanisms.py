@@ -25,7 +25,7 @@ from ldp_budget.sdk.parameters import integer, real
 from ldp_budget_mechanisms._bounded_staircase_profile import reach_of
 from ldp_budget_mechanisms._interval_grid import WindowChannel
 from ldp_budget_mechanisms.bounded_noise import BoundedStaircase, printed_epsilon_hat
-from ldp_budget_mechanisms.random_substitution import RandomSubstitution
+from ldp_budget_mechanisms.generalized_randomized_response import RandomSubstitution
 from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 from unary_rows import unary_rows
 

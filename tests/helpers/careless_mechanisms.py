@@ -21,7 +21,7 @@ from ldp_budget_mechanisms.additive_noise import Laplace
 from ldp_budget_mechanisms.bounded_noise import BoundedLaplace
 from ldp_budget_mechanisms.count_mean_sketch import HadamardCountMeanSketch
 from ldp_budget_mechanisms.d_bit_flip import DBitFlip
-from ldp_budget_mechanisms.random_substitution import RandomSubstitution
+from ldp_budget_mechanisms.generalized_randomized_response import RandomSubstitution
 from ldp_budget_mechanisms.randomized_response import RandomizedResponse
 from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding
 from unary_rows import unary_rows

@@ -10,9 +10,9 @@ from typing import Any
 
 from ldp_budget.errors import NotSupported
 from ldp_budget.sdk.client_program import OPERATORS, Program, falling, float64, uint
-from ldp_budget.sdk.law import Unknown
-from ldp_budget.sdk.law.all_outcomes import law
-from ldp_budget.sdk.law.corners import Numbers
+from ldp_budget_verify.law import Unknown
+from ldp_budget_verify.law.all_outcomes import law
+from ldp_budget_verify.law.corners import Numbers
 
 HALF, MOST = str(2**63), str(2**64 // 10 * 7)
 _MOST_OUTCOMES = 2_000

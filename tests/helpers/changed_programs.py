@@ -18,9 +18,9 @@ import ldp_budget
 from ldp_budget import NotSupported
 from ldp_budget.sdk.client_program import OPERATORS, Program, record
 from ldp_budget.sdk.interpreter import evaluate, known_of
-from ldp_budget.sdk.law import Law, Unknown
-from ldp_budget.sdk.law.all_outcomes import AllOutcomes, law
-from ldp_budget.sdk.law.rules import RULES
+from ldp_budget_verify.law import Law, Unknown
+from ldp_budget_verify.law.all_outcomes import AllOutcomes, law
+from ldp_budget_verify.law.rules import RULES
 
 HALF, MOST = str(2**63), str(2**64 // 10 * 9)
 QUICK = tuple(rule for rule in RULES if rule is not AllOutcomes)

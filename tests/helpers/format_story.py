@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 import ldp_budget
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.ledger.sqlite import schema
 from ldp_budget.registry import certification
 from ldp_budget.reports.charged_release import release

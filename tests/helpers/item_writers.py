@@ -12,7 +12,8 @@ from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.accounting import engine
 from ldp_budget.accounting.batch import FEW, Spend
-from ldp_budget.accounting.charge_request import LOCAL, ChargeRequest, Principal, request_template
+from ldp_budget.accounting.charge_request import ChargeRequest, request_template
+from ldp_budget.accounting.principals import LOCAL, Principal
 from ldp_budget.ledger.write_queue import Work, run_each
 from ledger_contract import check, coin, made
 from ledger_inside import ledger_of

@@ -29,8 +29,8 @@ from ldp_budget import (
 from ldp_budget._files import canonical_json
 from ldp_budget.accounting.admin_log import Record, _add
 from ldp_budget.accounting.books import note_of
-from ldp_budget.accounting.charge_request import Principal
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.principals import Principal
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.accounting.stored_reports import Taken
 from ldp_budget.errors import ClockError, NameTaken, ReservationConflict, TooFewReports, UserErased

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
 
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, Limit
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.guarantees import (
     SAME_CHANGE_PATTERN,

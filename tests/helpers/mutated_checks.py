@@ -20,7 +20,7 @@ from typing import Any
 from checker_vectors import CHECKERS, totals
 from ldp_budget._files import canonical_json
 from ldp_budget_surveys.publication.merkle import leaf_hash, root_of
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from published_survey import tampered
 
 NODE = shutil.which("node")

@@ -26,7 +26,7 @@ from ldp_budget_surveys.publication import log
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, account_leaf
 from ldp_budget_surveys.publication.signed_note import LogKey
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 
 ROOT = Path(__file__).parents[2]
 SEED = bytes(range(32))

@@ -23,7 +23,7 @@ import numpy as np
 import ldp_budget
 import ldp_budget.reports.charged_release as room
 from ldp_budget import Accountant, Collection
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 
 BATCH = 4
 USERS = [f"user{number:03}" for number in range(8)]

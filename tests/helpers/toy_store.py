@@ -15,7 +15,7 @@ from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger import models as e
 from ldp_budget.ledger.calendar import DAY_MICROS
 from ldp_budget.ledger.hash_chain import counters_mac
-from ldp_budget.ledger.keyfile import Key, new_key
+from ldp_budget.ledger.keyed_hashing import Key, new_key
 from ldp_budget.ledger.storage import NO_SUM, Attempt, Prefetch, Renew, Rooms
 from ldp_budget.ledger.tables import TABLES, NamedReads
 

@@ -20,7 +20,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Approximate, FinitePair, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ldp_budget.guarantees.fixed_point import canonical, decimal
 
-from .checkers import checker
+from .shipped_checkers import checker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

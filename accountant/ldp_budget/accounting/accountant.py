@@ -23,7 +23,8 @@ from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
 from ..ledger.models import RESERVED
 from . import connect
-from .charge_request import LOCAL, Principal, request_in
+from .charge_request import request_in
+from .principals import LOCAL, Principal
 from .receipts import REFUSED, BudgetExceeded
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ if TYPE_CHECKING:
     from .charge_request import ChargeRequest
     from .ledger_operations import LedgerOperations
     from .limits import Limit
-    from .policies import Plan, Policy
+    from .plans import Plan
+    from .policies import Policy
     from .receipts import Balance, Receipt
     from .stored_reports import StoredReports
 else:

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
     from ..guarantees.fixed_point import Costs
     from ..ledger.calendar import Window
-    from ..ledger.keyfile import Secret
+    from ..ledger.keyed_hashing import Secret
     from ..ledger.snapshot import Price
-    from .charge_request import Charge, ChargeRequest
+    from .charge_request import ChargeRequest
     from .limits import Limit
     from .policies import Policy
+    from .priced_mechanism import PricedMechanism
 
 
 # -- policy applied to a charge ---------------------------------------------------------------------------------
@@ -56,7 +57,9 @@ class ApplicablePolicy(NamedTuple):
     number: int = 0
 
     @classmethod
-    def of(cls, policy: Policy, charge: Charge, share: str | None = None, number: int = 0) -> ApplicablePolicy:
+    def of(
+        cls, policy: Policy, charge: PricedMechanism, share: str | None = None, number: int = 0
+    ) -> ApplicablePolicy:
         """Apply a policy to a charge that is made through the sub-limit with this name, or through none."""
         found = None if share is None else policy.share(share)
         quota = None if policy.plan is None else policy.plan.count(charge.promise)
@@ -73,7 +76,7 @@ class ApplicablePolicy(NamedTuple):
         return self._replace(crowded=crowded, why=self.why or crowded)
 
 
-def _objection(policy: Policy, charge: Charge, quota: int | None) -> str:
+def _objection(policy: Policy, charge: PricedMechanism, quota: int | None) -> str:
     """Explain why a policy admits no such charge at any budget; empty if it does."""
     if policy.checked and charge.checked == NO:
         return f"policy {policy.name} admits only checked mechanisms, and {charge.mechanism} was not checked here"

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from .accountant import Accountant
     from .admin_log import Record
-    from .charge_request import Principal
     from .limits import Limit
-    from .policies import Plan
+    from .plans import Plan
+    from .principals import Principal
 
 ALL = "policies"
 """The name of the records that demand approvals or lift the demand."""

@@ -27,13 +27,14 @@ from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from . import engine
 from .admission import receipts_in
-from .charge_request import ChargeRequest, RequestTemplate, check_key, chosen_of, key_hash, request_template
+from .charge_request import ChargeRequest, RequestTemplate, check_key, key_hash, request_template
+from .priced_mechanism import chosen_of
 from .receipts import REFUSED
 
 if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
-    from ..ledger.keyfile import Key
-    from .charge_request import Principal
+    from ..ledger.keyed_hashing import Key
+    from .principals import Principal
     from .receipts import Receipt
 
 PART = 1_000

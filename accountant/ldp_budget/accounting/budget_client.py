@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .budget_projection import Binding, Remaining
     from .bulk_run import BulkResult
     from .limits import Limit
-    from .policies import Plan, Policy
+    from .plans import Plan
+    from .policies import Policy
     from .receipts import Balance, Receipt
 
 

@@ -19,7 +19,7 @@ from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Memoised
 from ..guarantees.fixed_point import ZERO, Costs, float_up
 from ..ledger.calendar import LIFETIME, PERIODS, Moment, from_micros, is_lifetime, to_micros
-from ..ledger.keyfile import Key, new_key
+from ..ledger.keyed_hashing import Key, new_key
 from ..ledger.models import CHARGES
 from ..ledger.snapshot import Account, Replay, promises
 from .admission import ApplicablePolicy, decide

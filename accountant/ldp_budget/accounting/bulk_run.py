@@ -22,14 +22,16 @@ from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ..ledger.models import BatchRunRecord
 from . import engine
 from .batch import SPENT_RESULT, STEP, SpendResult, spend_alike
-from .charge_request import bound_digest, chosen_of, key_hash, key_in_header, request_template
+from .charge_request import bound_digest, key_hash, key_in_header, request_template
+from .priced_mechanism import chosen_of
 from .receipts import REFUSED
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
-    from .charge_request import Principal, RequestTemplate
+    from .charge_request import RequestTemplate
+    from .principals import Principal
 
 BATCH = 50_000
 """The most users in one batch of a run."""

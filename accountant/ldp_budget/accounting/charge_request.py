@@ -1,59 +1,33 @@
 """Charge requests: arguments that are validated, priced and hashed before any transaction begins.
 
-The first part holds the principal that uses a ledger: a user of the ledger's host, or the holder of an API key. The
-second part makes retries safe: an idempotency key returns its stored response, and the work is not done again. The
-third part holds the priced mechanism (`Charge`) and the `ChargeRequest`.
+An idempotency key makes retries safe: a request with the key of an earlier one gets the stored response, and the work
+is not done again.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
-from .._files import canonical_json
-from .._validation import check_name, check_text, check_user, check_whole, shown, shown_with_type
+from .._validation import check_name, check_text, check_user, check_whole, shown
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter
-from ..guarantees import Guarantee, Memoised
-from ..guarantees.costs import measured
+from ..guarantees import Memoised
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window
 from ..ledger.models import SPENT
 from ..registry.collections import Collection
-from ..registry.questionnaire import Questionnaire
 from ..sdk.mechanism import Mechanism
+from .priced_mechanism import priced_mechanism_of
+from .principals import LOCAL, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..guarantees.fixed_point import Costs
-    from ..ledger import Account, Ledger, Transaction
+    from ..ledger import Account, Ledger
     from ..ledger.calendar import Window
-    from ..ledger.keyfile import Key
-
-
-# -- principal ---------------------------------------------------------------------------------------------------
-
-
-class Principal(NamedTuple):
-    """The authenticated caller: the holder of an API key.
-
-    `number` is the number of the record that made the key. Every journal entry that the holder writes has it. For
-    `LOCAL`, which needs no key, it is 0. Idempotency keys are scoped to `name`. If the key has a `share`, its charges
-    must fit that sub-limit of each limit too.
-    """
-
-    number: int
-    name: str
-    share: str | None = None
-
-
-LOCAL = Principal(0, "")
-"""The caller on the ledger's host, without an API key."""
-
-
-# -- idempotency -------------------------------------------------------------------------------------------------
+    from ..ledger.keyed_hashing import Key
 
 
 def check_key(key: object) -> str:
@@ -72,6 +46,7 @@ def check_key(key: object) -> str:
 
 
 _HASHED = "sha256:"
+
 _LONGEST_HEADER = 200
 
 
@@ -105,152 +80,10 @@ def key_hash(secret: Key, key: str, scope: str) -> bytes:
     return secret.hash(b"caller key", ascii((scope, key))) if scope else secret.hash(b"key", key)
 
 
-# -- priced mechanism and request --------------------------------------------------------------------------------
-
 MOST_REPORTS = 10**9
 MOST_NOTE = 500
 _NO_TEXT = ("Cc", "Cs", "Zl", "Zp")
 """Control characters, surrogates, and line and paragraph separators."""
-
-_EXPECTED = "a mechanism with a name and a guarantee"
-
-
-class Charge:
-    """A mechanism as the ledger stores it: self-contained, with the cost of one report.
-
-    For a collection, it is the collection's mechanism, with the name of the collection. Raises `InvalidParameter` for
-    any other object, and for a mechanism without a guarantee.
-    """
-
-    def __init__(self, chosen: Mechanism | Collection) -> None:
-        mechanism = mechanism_of(chosen)
-        self.collection = chosen.name if isinstance(chosen, Collection) else ""
-        self.guarantee: Guarantee = _guarantee_of(mechanism)
-        self.fingerprint = mechanism.fingerprint
-        self.mechanism = mechanism.name
-        self.declared = canonical_json(mechanism.declared)
-        self.promise = canonical_json(self.guarantee.to_json())
-        self.cost = self.guarantee.costs()
-        self.stored_as = self.fingerprint, self.promise, self.collection
-        """What identifies the stored priced mechanism."""
-        self._chosen = mechanism
-        self._measured: dict[str, Costs] = {}
-        self._proved: bool | None = None
-
-    @property
-    def checked(self) -> str:
-        """The way in which the mechanism's guarantee was checked, see `certificates`."""
-        from ..registry import certification  # only a policy that demands checks asks
-
-        if isinstance(self._chosen, Questionnaire):
-            return certification.checked_at(self._chosen)
-        if self._proved is None:
-            self._proved = certification.in_proved_range(self._chosen)
-        return certification.level_of(type(self._chosen), self._proved)
-
-    def cost_under(self, measure: str | None) -> Costs:
-        """Return the cost of one report in windows with this measure; None is the plain cost."""
-        if measure is None:
-            return self.cost
-        if measure not in self._measured:
-            self._measured[measure] = measured(self.guarantee, measure)
-        return self._measured[measure]
-
-    def store(self, transaction: Transaction) -> int:
-        """Store the priced mechanism if it is new, and return its number in the ledger."""
-        return transaction.store_priced_mechanism(
-            self.fingerprint, self.mechanism, self.declared, self.promise, self.cost, self.collection
-        )
-
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """The identity of a charge in a request: two collections with equal parameters are different."""
-        return (self.fingerprint, self.collection) if self.collection else (self.fingerprint,)
-
-
-def charge_of(asked: Mechanism | Collection | object) -> Charge:
-    """Return the charge of a mechanism or a collection; it is computed once for each, because neither ever changes.
-
-    An object of another library can change, so its charge is computed each time.
-    """
-    return _charge_of(_Same(chosen_of(asked)))
-
-
-class _Same:
-    """A mechanism or a collection as a cache key that equals no other object."""
-
-    __slots__ = ("chosen",)
-
-    def __init__(self, chosen: Mechanism | Collection) -> None:
-        self.chosen = chosen
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.chosen is other.chosen
-
-    def __hash__(self) -> int:
-        return id(self.chosen)
-
-
-@lru_cache(maxsize=1024)
-def _charge_of(same: _Same) -> Charge:
-    chosen = same.chosen
-    mechanism = mechanism_of(chosen)
-    kind: object = type(mechanism)
-    return _charge_with(chosen, kind, mechanism.fingerprint, _guarantee_of(mechanism))
-
-
-@lru_cache(maxsize=1024)
-def _charge_with(chosen: Mechanism | Collection, kind: object, fingerprint: str, guarantee: Guarantee) -> Charge:
-    """Return a charge; equal mechanisms share it only if they have the same class and the same guarantee.
-
-    A plugin can define equality. Its mechanisms must not pass for checked mechanisms that way.
-    """
-    return Charge(chosen)
-
-
-def _guarantee_of(mechanism: Mechanism) -> Guarantee:
-    """Return the guarantee of a mechanism. Raises `InvalidParameter` for a mechanism without one."""
-    try:
-        promised: object = mechanism.guarantee
-    except NotImplementedError:
-        promised = None
-    if not isinstance(promised, Guarantee):
-        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(mechanism)}, whose guarantee is {shown(promised)}")
-    return promised
-
-
-def mechanism_of(asked: Mechanism | Collection | object) -> Mechanism:
-    """Return the mechanism that is charged for `asked`. Raises the same errors as `chosen_of`."""
-    chosen = chosen_of(asked)
-    return chosen.mechanism if isinstance(chosen, Collection) else chosen
-
-
-def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
-    """Return the argument itself, or the mechanism that represents an object of another library.
-
-    Raises `InvalidParameter`. Raises `NotSupported` for an object without a guarantee for two values of one user.
-    """
-    if isinstance(asked, Collection):
-        return asked
-    if isinstance(asked, Mechanism):
-        if isinstance(getattr(asked, "name", None), str):
-            return asked
-        raise InvalidParameter("mechanism", _EXPECTED, f"{shown(asked)}, which has no name")
-    from ..registry.third_party import EXPECTED, charged_for, what_is  # an object of another library is rare
-
-    if isinstance(asked, type) and issubclass(asked, Mechanism):
-        needed = ", ".join(name for name, field in asked.fields.items() if not field.derived)
-        found = f"the class {asked.__name__}"
-        hint = f"Give it its parameters, such as {asked.__name__}({needed.split(', ')[0]}=…): {needed}."
-    elif isinstance(asked, str):
-        found = shown_with_type(asked)
-        hint = f"A name alone has no parameters. Use ldp_budget.mechanism({shown(asked)}) with its parameters."
-    else:
-        found, hint = what_is(asked), ""
-        foreign = None if asked is None else charged_for(asked)
-        if foreign is not None:
-            return foreign
-    raise InvalidParameter("mechanism", EXPECTED, found, hint=hint)
 
 
 class RequestTemplate:
@@ -296,7 +129,7 @@ class RequestTemplate:
         self.kind = kind
         self.lasts = lasts
         report_digest = check_digest(digest)
-        self.charge = charge_of(asked)
+        self.charge = priced_mechanism_of(asked)
         guarantee = self.charge.guarantee
         self.curve = guarantee if isinstance(guarantee, Memoised) else None
         self.cost = self.charge.cost.times(self.reports)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._validation import check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, NotSupported
-from ..ledger.keyfile import check_kind
+from ..ledger.key_file import check_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ..ledger.calendar import Window
     from ..ledger.models import IdempotencyRecord
     from .admission import Decision
-    from .charge_request import Charge, ChargeRequest
+    from .charge_request import ChargeRequest
+    from .priced_mechanism import PricedMechanism
     from .receipts import Receipt
 
 
@@ -148,7 +149,7 @@ def terms_for(reading: Reading, request: ChargeRequest) -> ApplicablePolicy:
     return terms_in(reading, request.policy, request.charge, request.share)
 
 
-def terms_in(reading: Reading, policy: str, charge: Charge, share: str | None = None) -> ApplicablePolicy:
+def terms_in(reading: Reading, policy: str, charge: PricedMechanism, share: str | None = None) -> ApplicablePolicy:
     """Apply the newest version of a policy to a charge, through a sub-limit or none. Raises `UnknownName`."""
     number, found = latest_policy(reading, policy)
     return ApplicablePolicy.of(found, charge, share, number)
@@ -219,7 +220,7 @@ def _count(transaction: Transaction, decision: Decision, number: int, mechanism:
 
 def charge_alike(
     transaction: Transaction,
-    charge: Charge,
+    charge: PricedMechanism,
     terms: ApplicablePolicy,
     note: str | None,
     users: Sequence[bytes],

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._files import canonical_json, replacing
 from ..ledger.calendar import to_micros
-from ..ledger.keyfile import key_path
+from ..ledger.key_file import key_path
 from .admin_log import records
 from .admin_records import VERIFIED
 

@@ -22,10 +22,10 @@ from ..ledger.window_backfill import fill_ahead, keep
 from ..ledger.zones import UTC_ZONE, Zone
 from .admin_log import newest_number
 from .admin_records import MOST_REASON, OVERRIDDEN, body_of, fault_of
-from .charge_request import mechanism_of
 from .limits import Limit, as_limits, as_shares, numbered
 from .policies import PlanTerms, Policy
 from .policy_approval import relaxations, unapproved
+from .priced_mechanism import mechanism_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
     from .budget_projection import Binding
-    from .charge_request import Principal
     from .limits import Limit
-    from .policies import Plan
+    from .plans import Plan
+    from .principals import Principal
 
 
 # -- stored policies -------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def propose(
 ) -> Policy:
     """A policy from the caller's arguments, checked by itself. Raises `InvalidParameter`."""
     if plan is not None:
-        from .policies import Plan
+        from .plans import Plan
 
         check_instance("plan", plan, Plan, "a `Plan` or None")
     terms = None if plan is None else PlanTerms.of(plan)

@@ -16,7 +16,7 @@ from ..ledger.snapshot import secret_of
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
-    from ..ledger.keyfile import Secret
+    from ..ledger.keyed_hashing import Secret
 
 _SIGNED = b"ldp-budget promise\n"
 

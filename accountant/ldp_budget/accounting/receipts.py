@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
-    from ..ledger.keyfile import Secret
+    from ..ledger.keyed_hashing import Secret
     from ..ledger.models import IdempotencyRecord
     from .charge_request import ChargeRequest
 

@@ -16,7 +16,7 @@ from ..guarantees.costs import measure_at
 from ..guarantees.fixed_point import decimal, float_down
 from ..registry.questionnaire import Questionnaire
 from ..sdk.domain import Categories
-from .policies import enforceable, largest_epsilon
+from .plans import enforceable, largest_epsilon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Ledger, Transaction
     from ..ledger.models import StoredReport
-    from .charge_request import Principal
+    from .principals import Principal
     from .receipts import Receipt
 
 PART_BYTES = 1 << 18

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .account_sums import Open, Progress
-    from .keyfile import Secret
+    from .keyed_hashing import Secret
     from .snapshot import Reading
 
     Keys = Callable[[], dict[int, str | None]]

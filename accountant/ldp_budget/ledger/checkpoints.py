@@ -32,7 +32,7 @@ from .models import EMPTY_CHAIN, Checkpoint, PartitionHead
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .keyfile import Secret
+    from .keyed_hashing import Secret
     from .ledger import Ledger
     from .snapshot import Reading
     from .transaction import Transaction

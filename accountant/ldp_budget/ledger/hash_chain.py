@@ -18,7 +18,7 @@ from .models import SPENT, MovedEntry, PartitionHead
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .keyfile import Key, Secret
+    from .keyed_hashing import Key, Secret
     from .snapshot import Reading
     from .storage import Snapshot
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .hash_chain import Name
-    from .keyfile import Secret
+    from .keyed_hashing import Secret
     from .ledger import Ledger
     from .snapshot import Reading
     from .storage import Renew

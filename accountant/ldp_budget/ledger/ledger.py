@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .calendar import Moment, Read
-    from .keyfile import Key
+    from .keyed_hashing import Key
     from .storage import Attempt, Partitions, Snapshot, Store
     from .write_queue import Engine, Item
 

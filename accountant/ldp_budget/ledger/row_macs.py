@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..guarantees.fixed_point import Amounts
     from .calendar import Window
-    from .keyfile import Secret
+    from .keyed_hashing import Secret
     from .snapshot import Reading
     from .storage import Batch, Rows
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..guarantees.fixed_point import Amounts
     from ..guarantees.memoised_costs import LabelCount
     from .calendar import Clock, Moment, Window
-    from .keyfile import Key, Secret
+    from .keyed_hashing import Key, Secret
     from .models import IdempotencyRecord, StoredCollection
     from .storage import Snapshot
     from .tables import N

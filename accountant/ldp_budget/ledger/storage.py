@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import Costs
-from .keyfile import Key
+from .keyed_hashing import Key
 from .models import (
     IdempotencyRecord,
     PartitionHead,

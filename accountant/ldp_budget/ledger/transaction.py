@@ -14,7 +14,7 @@ from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs
 from .calendar import span_at, window_start_micros
 from .hash_chain import canonical_batch, counters_mac
-from .keyfile import HASH_BYTES
+from .keyed_hashing import HASH_BYTES
 from .models import (
     CLOCK,
     COLLECTION,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from .calendar import Clock, Moment, Window
-    from .keyfile import Key, Secret
+    from .keyed_hashing import Key, Secret
     from .storage import Batch, Renew, Rows
 
 

@@ -23,9 +23,9 @@ from ..sampling import ONE
 from .client_notation import OutOfRangeError, Trace
 from .client_program import answers
 from .count_estimator import CountEstimator
+from .derivations import kept
 from .domain import Categories
-from .law import law_of
-from .law.derivations import kept
+from .report_law import Unknown, law_of, rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..guarantees import Guarantee
     from .channels import Comparison
     from .client_program import Program
-    from .law import Law
+    from .report_law import Law
 
 
 MOST_OPTIONS = 60
@@ -130,7 +130,7 @@ class ClientMechanism(CountEstimator):
 
     @functools.cached_property
     def _derived(self) -> dict[str, Any]:
-        """The coin, and what follows from the law with it. It is derived once on a machine, see `law.derivations`."""
+        """The coin, and what follows from the law with it. It is derived once on a machine, see `derivations`."""
         draft, coins = self._program_at(_UNCALIBRATED), self._trace(_UNCALIBRATED).coins_used
         asked = [draft.to_json(), coins, None if self._most is None else str(self.epsilon)]
         try:
@@ -303,11 +303,8 @@ def worst_report(program: Program, law: Law) -> tuple[list[int], Any, float | No
         program: the client program.
         law: its law.
     """
-    from .law import Unknown
-    from .law.all_outcomes import AllOutcomes
-
     try:
-        found = AllOutcomes(program).worst()
+        found = rules().AllOutcomes(program).worst()
     except Unknown:
         found = law.worst()
     report: Any = found.report

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..sampling import ONE
-from .law import law_of
+from .report_law import law_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

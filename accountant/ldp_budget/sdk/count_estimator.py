@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..errors import NotSupported
+from .report_law import rules
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,13 +162,14 @@ class CountEstimator(Base):  # type: ignore[misc]
 
     @functools.cached_property
     def _laws(self) -> list[dict[bytes, Fraction]]:
-        from .law.all_outcomes import AllOutcomes
-
         if self.domain.size > _FEW_ANSWERS:
             why = "a report is no row, answer, set, marked place or word, and there are too many answers to list all reports"
             raise NotSupported(f"{self.name} derives no estimate: {why} (at most {_FEW_ANSWERS})")
-        known = self.report_law
-        return known.laws if isinstance(known, AllOutcomes) else AllOutcomes(self.client_program()).laws
+        known, outcomes = self.report_law, rules().AllOutcomes
+        laws: list[dict[bytes, Fraction]] = (
+            known if isinstance(known, outcomes) else outcomes(self.client_program())
+        ).laws
+        return laws
 
     @functools.cached_property
     def _rows(self) -> list[bytes]:

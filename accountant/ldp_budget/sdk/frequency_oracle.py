@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .channels import Comparison
     from .client_program import Program
     from .estimates import Aggregate, CountEstimate, SupportLaw
-    from .law import Law
+    from .report_law import Law
     from .report_relations import Relation
     from .share_laws import Cumulants
 
@@ -332,7 +332,7 @@ class FrequencyMechanism(Mechanism):
         Raises:
             NotSupported: there is no client program, or no rule derives the law of any two answers exactly.
         """
-        from .law import law_of
+        from .report_law import law_of
 
         found = law_of(self.client_program())
         if not (found.every_pair and found.tight):

@@ -24,17 +24,10 @@ from ldp_budget.accounting.admin_log import Record
 from ldp_budget.accounting.admin_records import fault_of
 from ldp_budget.accounting.budget_projection import Binding, BudgetPoint, Remaining
 from ldp_budget.accounting.bulk_run import BATCH
-from ldp_budget.accounting.charge_request import (
-    MOST_REPORTS,
-    charge_of,
-    check_digest,
-    check_note,
-    chosen_of,
-    key_in_header,
-    mechanism_of,
-)
+from ldp_budget.accounting.charge_request import MOST_REPORTS, check_digest, check_note, key_in_header
 from ldp_budget.accounting.limits import Limit, ShareLimit
 from ldp_budget.accounting.policies import ANY_RELATION, Policy
+from ldp_budget.accounting.priced_mechanism import chosen_of, mechanism_of, priced_mechanism_of
 from ldp_budget.accounting.receipts import Balance, LimitState, Receipt
 from ldp_budget.charge_options import DEFAULT, ChargeOptions, check_options
 from ldp_budget.errors import InvalidParameter, NotSupported
@@ -90,7 +83,7 @@ def charged(chosen: Mechanism | Collection | object) -> Body:
 
 @lru_cache(maxsize=1024)
 def _charged(chosen: Mechanism | Collection) -> Body:
-    guarantee, mechanism = charge_of(chosen).guarantee, mechanism_of(chosen)
+    guarantee, mechanism = priced_mechanism_of(chosen).guarantee, mechanism_of(chosen)
     named = {"collection": chosen.name} if isinstance(chosen, Collection) else {}
     return {**named, **asked_for(mechanism), "at_least": list(guarantee.least_costs())}
 

@@ -28,10 +28,12 @@ from ldp_budget.accounting.batch import FAILED
 from ldp_budget.accounting.budget_client import BudgetClient
 from ldp_budget.accounting.budget_projection import check_series
 from ldp_budget.accounting.bulk_run import charge_run
-from ldp_budget.accounting.charge_request import MOST_REPORTS, Principal, bound_digest, check_note, mechanism_of
+from ldp_budget.accounting.charge_request import MOST_REPORTS, bound_digest, check_note
 from ldp_budget.accounting.limits import as_limits, as_shares
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.accounting.policy_versions import check_override
+from ldp_budget.accounting.priced_mechanism import mechanism_of
+from ldp_budget.accounting.principals import Principal
 from ldp_budget.accounting.receipts import BudgetExceeded
 from ldp_budget.accounting.reservations import check_expires
 from ldp_budget.charge_options import DEFAULT, ChargeOptions

@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import ldp_budget
 
-from .. import request_context
+from .. import request_attributes
 from ..request_limits import describe, identifier
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ class Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        told = request_context.RequestContext(identifier(scope["headers"]), count=self._metrics.count)
-        request_context.CURRENT.set(told)
+        told = request_attributes.RequestContext(identifier(scope["headers"]), count=self._metrics.count)
+        request_attributes.CURRENT.set(told)
         status, start = 499, time.perf_counter()  # 499: the client has disconnected
 
         async def answer(message: Message) -> None:
@@ -180,7 +180,7 @@ class Watched:
         finally:
             self._tell(scope, told, status, time.perf_counter() - start)
 
-    def _tell(self, scope: Scope, told: request_context.RequestContext, status: int, seconds: float) -> None:
+    def _tell(self, scope: Scope, told: request_attributes.RequestContext, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else UNKNOWN
         route = route_of(scope)
         self._metrics.answered(method, route, status, seconds, told)
@@ -223,7 +223,7 @@ class Traced:
         with self._tracer.start_as_current_span(
             method, parent, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
-            request_context.CURRENT.get().trace = format(span.get_span_context().trace_id, "032x")
+            request_attributes.CURRENT.get().trace = format(span.get_span_context().trace_id, "032x")
             span.set_attribute("http.request.method", method)
 
             async def answer(message: Message) -> None:

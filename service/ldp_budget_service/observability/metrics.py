@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ldp_budget import Accountant
 
-    from ..request_context import RequestContext
+    from ..request_attributes import RequestContext
     from ..request_limits import Load
     from ..usage_cache import UsageCache
     from .health import Health

@@ -1,6 +1,6 @@
 """The routes, one module per subject."""
 
-from .. import http_middleware  # noqa: F401  # registers the path convertor `:name`
+from .. import request_target  # noqa: F401  # registers the path convertor `:name`
 from . import calculations, collections, ledger, policies, reservations, spends, statements, users
 
 ROUTERS = (

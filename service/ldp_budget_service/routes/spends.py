@@ -31,7 +31,7 @@ from ldp_budget.ledger.models import SPENT
 from ldp_budget.registry.collections import label_to_charge
 from ldp_budget_service.api.schemas import MOST_ALIKE, MOST_BYTES, MOST_LINES, POSITION, receipt_form
 
-from .. import request_context
+from .. import request_attributes
 from ..auth import AuthContext, Caller, access_of, admitted, check_query, checked_at_the_end
 from ..error_codes import ServiceError, as_json, problem_of
 from ..json_bodies import members, read, received
@@ -125,7 +125,7 @@ async def spend(asked: SpendAsked, desk: Caller, key: KeyHeader = None) -> ASGIA
     receipt = await desk.accountant.spend_async(asked.user, charge, key=key, **terms(asked, charge))
     if desk.bound or receipt.status == REFUSED:
         return receipt_response(desk, receipt)
-    request_context.CURRENT.get().count("repeated" if receipt.repeated else receipt.status, 1, ())
+    request_attributes.CURRENT.get().count("repeated" if receipt.repeated else receipt.status, 1, ())
     return _Granted(receipt)
 
 
@@ -396,7 +396,7 @@ def _too_many_lines(most: int, found: str) -> ServiceError:
 
 def _charge_batch(desk: AuthContext, lines: list[_Read], key: str) -> Response:
     results = desk.accountant.spend_batch([line.spend for line in lines], key=key)
-    request_context.count(result for result in results if result.error is None)
+    request_attributes.count(result for result in results if result.error is None)
     return _ndjson(
         desk, [_result_line(desk, number, result) for (number, _), result in zip(lines, results, strict=True)]
     )
@@ -404,7 +404,7 @@ def _charge_batch(desk: AuthContext, lines: list[_Read], key: str) -> Response:
 
 def _charge_keyed_lines(desk: AuthContext, lines: list[_Read]) -> Response:
     outcomes = desk.accountant.spend_each([line.spend for line in lines])
-    request_context.count(outcome for outcome in outcomes if isinstance(outcome, Receipt))
+    request_attributes.count(outcome for outcome in outcomes if isinstance(outcome, Receipt))
     rows = [
         f'{{"line":{number},{receipt_text(desk.shown(outcome))[1:]}\n'
         if isinstance(outcome, Receipt)

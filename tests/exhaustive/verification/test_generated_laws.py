@@ -10,7 +10,7 @@ import pytest
 
 from checker_vectors import verdict
 from generated_programs import Generator, TooManyOutcomesError, loss_of, sealed, stating, undefined
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 
 CHECK = checker("check_law")
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ldp_budget.errors import LedgerError
 from ldp_budget.ledger import models
-from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.keyed_hashing import Key
 from ldp_budget.ledger.storage import Attempt, Prefetch
 from toy_store import ToyRows
 

@@ -20,7 +20,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
-from ldp_budget.accounting.charge_request import LOCAL
+from ldp_budget.accounting.principals import LOCAL
 from ldp_budget_service.api.schemas import header_of
 from ldp_budget_service.client import Client, ServiceProblem
 from ledger_contract import coin

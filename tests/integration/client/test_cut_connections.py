@@ -11,7 +11,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.accounting.charge_request import LOCAL
+from ldp_budget.accounting.principals import LOCAL
 from ldp_budget_service.client import Client
 from ledger_contract import coin, spent
 from postgres_proxy import Link, Proxy

@@ -16,7 +16,7 @@ from javascript import evaluated
 from ldp_budget import Collection, Mechanism
 from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.sdk.client_program import Program, uint
-from ldp_budget.sdk.law.all_outcomes import law
+from ldp_budget_verify.law.all_outcomes import law
 
 EVERY: list[tuple[str, dict[str, Any]]] = [
     ("randomized-response", {"truth": "0.4", "yes": "0.3"}),

@@ -18,8 +18,8 @@ from javascript import PACKAGE, evaluated
 from javascript import run as run_node
 from ldp_budget import Collection, NotSupported
 from ldp_budget.sdk.client_program import Program, record
-from ldp_budget.sdk.law.all_outcomes import law
 from ldp_budget.sdk.operator_forms import FORMS
+from ldp_budget_verify.law.all_outcomes import law
 
 LOSS = (PACKAGE / "src" / "loss.js").as_uri()
 CONFIRMED = "confirmed"

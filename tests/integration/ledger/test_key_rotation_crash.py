@@ -34,7 +34,7 @@ EXCHANGERS = """
     # A child for each step, who is killed there: what is imported by now is imported once.
     import itertools, signal
     import psycopg, psycopg_pool
-    from ldp_budget.ledger import key_rotation, keyfile, transaction
+    from ldp_budget.ledger import key_rotation, keyed_hashing, transaction
 
     def exchange(left):
         def step():

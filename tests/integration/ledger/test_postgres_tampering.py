@@ -13,8 +13,8 @@ import pytest
 import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, Limit
-from ldp_budget.accounting.policies import Plan
-from ldp_budget.ledger.keyfile import KEY_BYTES
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.ledger.keyed_hashing import KEY_BYTES
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.verification import check_integrity
 from ldp_budget.registry.collections import Collection

@@ -21,7 +21,7 @@ import numpy as np
 from javascript import evaluated, node
 from ldp_budget.reports.inbox import Marks
 from ldp_budget_surveys.publication.publisher import Publisher
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from published_survey import ROOT, published_questionnaire
 from survey_site import Site, ledger, running, tokens
 

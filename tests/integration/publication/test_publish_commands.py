@@ -12,7 +12,7 @@ from command_line import CommandLine
 from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.reports.inbox import Marks
 from ldp_budget_cli.check import check_published
-from ldp_budget_verify import checkers
+from ldp_budget_verify import shipped_checkers
 from postgres_places import new_ledger
 from published_survey import PublishedSurvey, a_collection
 
@@ -131,8 +131,8 @@ def test_check_with_a_checker_of_laws_prints_its_verdict(
             return {"guarantee": {"epsilon": "1"}}, 1
 
     collection = a_collection("q", "pgr", 4)  # a program that the checker of books leaves to that of laws
-    real, survey = checkers.checker, PublishedSurvey(tmp_path, asked=5, users=5, collection=collection)
-    monkeypatch.setattr(checkers, "checker", lambda name: real(name) if name == "check_books" else Law())
+    real, survey = shipped_checkers.checker, PublishedSurvey(tmp_path, asked=5, users=5, collection=collection)
+    monkeypatch.setattr(shipped_checkers, "checker", lambda name: real(name) if name == "check_books" else Law())
     assert check_published(survey.site, [survey.key.verifier_key]) == code
     printed = capsys.readouterr().out
     assert line in printed.splitlines()

@@ -20,7 +20,7 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.receipts import receipt_of
 from ldp_budget.ledger.hash_chain import Name
-from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.keyed_hashing import Key
 from ldp_budget_service import Settings, create_app, responses
 from ldp_budget_service.api_keys import SCOPES, ApiKeys
 from ldp_budget_service.invitations import Invitations

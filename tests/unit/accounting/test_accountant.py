@@ -26,7 +26,7 @@ from ldp_budget import (
     NameTaken,
     UnknownName,
 )
-from ldp_budget.accounting.charge_request import charge_of
+from ldp_budget.accounting.priced_mechanism import priced_mechanism_of
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded, ZeroConcentrated
 from ldp_budget.registry.collections import Collection
 from ldp_budget.sdk.mechanism import Mechanism as Base
@@ -352,12 +352,12 @@ def test_charge_of_equal_mechanisms_with_different_guarantees_is_separate(accoun
             return Pure(self.promised)
 
     one = Changing()
-    assert charge_of(one).cost.epsilon == 1_010_000_000
+    assert priced_mechanism_of(one).cost.epsilon == 1_010_000_000
     Changing.promised = "1.99"
     other = Changing()
     assert one == other
     assert one.fingerprint == other.fingerprint
-    assert charge_of(other).cost.epsilon == 1_990_000_000
+    assert priced_mechanism_of(other).cost.epsilon == 1_990_000_000
     accountant.set_policy("default", ["lifetime=10"])
     assert accountant.spend("alice", other).epsilon == 1.99
 
@@ -373,6 +373,9 @@ def test_charge_of_a_mechanism_equal_to_a_checked_one_is_not_checked() -> None:
         def __hash__(self) -> int:
             return hash(checked)
 
-    assert charge_of(checked).checked == "exact"
-    assert charge_of(EqualToAll(epsilon=1, domain_size=4)).checked == "no"
-    assert charge_of(EqualToAll(epsilon=1, domain_size=5)).fingerprint != charge_of(checked).fingerprint
+    assert priced_mechanism_of(checked).checked == "exact"
+    assert priced_mechanism_of(EqualToAll(epsilon=1, domain_size=4)).checked == "no"
+    assert (
+        priced_mechanism_of(EqualToAll(epsilon=1, domain_size=5)).fingerprint
+        != priced_mechanism_of(checked).fingerprint
+    )

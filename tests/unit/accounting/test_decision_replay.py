@@ -15,7 +15,7 @@ import pytest
 import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, ReservationConflict
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger.calendar import name_at, to_micros

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
-from ldp_budget.accounting.policies import Plan, largest_epsilon
+from ldp_budget.accounting.plans import Plan, largest_epsilon
 from ldp_budget.composition import capacity, compose
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Approximate, Guarantee, Laplace, Pure, SymmetricPair, Unbounded, ZeroConcentrated

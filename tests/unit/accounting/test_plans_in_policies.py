@@ -15,7 +15,7 @@ import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting import policies
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.composition import Bound, compose
 from ldp_budget.guarantees import Approximate, Laplace
 from ldp_budget.guarantees.fixed_point import decimal

@@ -8,7 +8,7 @@ import pytest
 
 from command_line import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.accounting.charge_request import Principal
+from ldp_budget.accounting.principals import Principal
 from ledger_contract import coin
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from ldp_budget.accounting.rule_comparison import maker, planned, total
 from ldp_budget.composition import compose
 from ldp_budget.composition.rules import of_one_question
 from ldp_budget.guarantees.fixed_point import Costs, float_up, printed, printed_apart, printed_down, printed_up
-from ldp_budget_cli.limit_text import receipt_lines, state_line
+from ldp_budget_cli.limit_figures import receipt_lines, state_line
 from ldp_budget_cli.safe_figures import safe_parameters, with_losses
 from ldp_budget_cli.tables import Affordable, Loss, shown
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from decimal import Context, Decimal, localcontext
 
 from ldp_budget import Limit
-from ldp_budget.accounting.policies import Plan, PlanTerms, Policy
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.policies import PlanTerms, Policy
 from ldp_budget.guarantees import Approximate
 from ldp_budget.guarantees.fixed_point import exact_sum, float_down
 

@@ -37,10 +37,10 @@ from ldp_budget.errors import (
     UserErased,
 )
 from ldp_budget.ledger.storage import UnstorableError
-from ldp_budget.sdk.law import Unknown
 from ldp_budget_cli.errors import FAILURES, to_click_exception
 from ldp_budget_service.client import ServiceProblem
 from ldp_budget_verify import Broken, NotChecked
+from ldp_budget_verify.law import Unknown
 
 ERRORS = [
     LdpBudgetError("something"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import ldp_budget
 from ldp_budget import Accountant, LdpBudgetError, LedgerError, Limit
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, check, coin, made, promising, send
 

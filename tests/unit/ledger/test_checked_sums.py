@@ -10,7 +10,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, Limit
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.ledger import checked_sums
 from ledger_contract import CURVE, coin, promising
 

@@ -19,7 +19,7 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Mechanism, NotSupported
 from ldp_budget.accounting import batch as batches
 from ldp_budget.accounting import bulk_run
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import Approximate, Gaussian, Memoised, Pure, Unbounded, ZeroConcentrated
 from ldp_budget.ledger.sqlite import connection
 from ledger_contract import check, coin, promising, spent

@@ -8,7 +8,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant
-from ldp_budget.accounting import charge_request
+from ldp_budget.accounting import charge_request, priced_mechanism
 from ldp_budget.guarantees import Laplace, Pure, SymmetricPair
 from ldp_budget.guarantees.guarantees import Amounts
 from ledger_contract import check
@@ -17,8 +17,8 @@ OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
 
 
 def forget_prices() -> None:
-    charge_request._charge_of.cache_clear()
-    charge_request._charge_with.cache_clear()
+    priced_mechanism._charge_of.cache_clear()
+    priced_mechanism._charge_with.cache_clear()
     charge_request._templates.clear()
 
 

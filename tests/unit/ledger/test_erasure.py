@@ -11,7 +11,7 @@ import pytest
 from fixed_clock import Clock
 from ldp_budget import Accountant, UnknownName, UserErased
 from ldp_budget.errors import ReservationConflict
-from ldp_budget.ledger.keyfile import read_key
+from ldp_budget.ledger.key_file import read_key
 from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
 from ledger_inside import tables
 

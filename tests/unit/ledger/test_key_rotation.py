@@ -18,7 +18,7 @@ from ldp_budget.accounting import batch as batches
 from ldp_budget.ledger import key_rotation, write_queue
 from ldp_budget.ledger.checkpoints import link_of
 from ldp_budget.ledger.hash_chain import canonical_rows, canonical_transaction
-from ldp_budget.ledger.keyfile import Key, new_key
+from ldp_budget.ledger.keyed_hashing import Key, new_key
 from ldp_budget.ledger.models import EMPTY_CHAIN, Checkpoint, PricedMechanism, StoredPolicy
 from ldp_budget.ledger.sqlite import SqliteStore
 from ledger_contract import CURVE, check, coin, promising, spent

@@ -13,7 +13,7 @@ import pytest
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing
 from ldp_budget.accounting import ledger_move
-from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.keyed_hashing import Key
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.sqlite import connection
 from ledger_contract import check, coin, spent

@@ -26,9 +26,9 @@ import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, LdpBudgetError, LedgerError
 from ldp_budget.accounting.bulk_run import BulkResult
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import Approximate
-from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.keyed_hashing import Key
 from ldp_budget.ledger.snapshot import Reading
 from ldp_budget.ledger.sqlite import connection as files
 from ldp_budget.ledger.sqlite import file_guard

@@ -14,7 +14,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
-from ldp_budget.ledger.keyfile import KEY_BYTES
+from ldp_budget.ledger.keyed_hashing import KEY_BYTES
 from ledger_contract import CURVE, coin, in_threads, promising
 from postgres_places import new_ledger
 
@@ -202,7 +202,7 @@ def test_sandbox_key_and_ledger_changed_together_are_found(tmp_path: Path, clock
     full(tmp_path / "r.db", True, clock)
     key = (tmp_path / "r.db.key").read_bytes()[:KEY_BYTES]
     (tmp_path / "r.db.key").write_bytes(key)
-    from ldp_budget.ledger.keyfile import Key
+    from ldp_budget.ledger.keyed_hashing import Key
 
     with closing(sqlite3.connect(tmp_path / "r.db")) as rows, rows:
         rows.execute("UPDATE meta SET value = ? WHERE name = 'key_check'", (Key(key).hash(b"check", ""),))

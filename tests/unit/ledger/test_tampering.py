@@ -14,7 +14,7 @@ import pytest
 import ldp_budget
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.registry.collections import Collection
 from ledger_contract import CURVE, check, coin, made, promising, send, write_record
 from ledger_exchanges import exchange

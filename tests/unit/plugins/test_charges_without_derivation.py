@@ -8,8 +8,8 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant, Limit
-from ldp_budget.sdk.law import rules
-from ldp_budget.sdk.law.intervals import Runs
+from ldp_budget_verify.law import rules
+from ldp_budget_verify.law.intervals import Runs
 
 RANGE = {"lower": 0, "upper": 1}
 ANSWERS = {"domain_size": 7}

@@ -17,11 +17,11 @@ from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.guarantees.fixed_point import exp_down
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison
-from ldp_budget.sdk.law.all_outcomes import law
 from ldp_budget_mechanisms import _moving_window, hybrid
 from ldp_budget_verify.exact import verify
 from ldp_budget_verify.exact.dominance import check
 from ldp_budget_verify.exact.numeric_grids import check_grid
+from ldp_budget_verify.law.all_outcomes import law
 
 Hybrid: Any = ldp_budget.mechanism("hybrid")
 EPSILONS = ["0.01", "0.5", "0.61", "0.7", "1", "2", "4", "9"]

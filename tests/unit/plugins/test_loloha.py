@@ -15,7 +15,7 @@ import ldp_budget
 from ldp_budget import Accountant, Limit, NotSupported, verify
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised
 from ldp_budget.sampling import ONE
-from ldp_budget.sdk.law.all_outcomes import law_of_values
+from ldp_budget_verify.law.all_outcomes import law_of_values
 
 Loloha: Any = ldp_budget.mechanism("loloha")
 

@@ -17,10 +17,10 @@ from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.guarantees.fixed_point import exp_down
 from ldp_budget.sampling import ONE
+from ldp_budget.sdk.affine_geometry import LinearHashing, is_order, linear_law
 from ldp_budget.sdk.client_program import Program
-from ldp_budget.sdk.law.all_outcomes import law
-from ldp_budget.sdk.linear_hashing import LinearHashing, is_order, linear_law
 from ldp_budget_verify.exact import verify
+from ldp_budget_verify.law.all_outcomes import law
 
 Pgr: Any = ldp_budget.mechanism("pgr")
 Subset: Any = ldp_budget.mechanism("subset-selection")

@@ -364,7 +364,7 @@ def test_golden_breach_bounds_are_met_strictly_by_the_whole_report(sampling: str
 
 
 def test_golden_posteriors_match() -> None:
-    from ldp_budget_mechanisms.random_substitution import largest_posterior
+    from ldp_budget_mechanisms.privacy_breaches import largest_posterior
 
     cases = golden("breach_max_posterior")
     assert len(cases) == 2

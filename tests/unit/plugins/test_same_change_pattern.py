@@ -16,7 +16,7 @@ import ldp_budget
 from ldp_budget import Mechanism
 from ldp_budget.guarantees import EQUAL_IN_SAME_PLACES, Memoised, are_equal_in_same_places
 from ldp_budget.sampling import ONE
-from ldp_budget.sdk.law.all_outcomes import law_of_values
+from ldp_budget_verify.law.all_outcomes import law_of_values
 
 D_BIT_FLIP = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=4, bits=1, memoize=True)
 EVERY_BIT = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=3, bits=3, memoize=True)

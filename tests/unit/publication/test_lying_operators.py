@@ -17,7 +17,7 @@ from ldp_budget._files import canonical_json
 from ldp_budget.reports.inbox import Marks
 from ldp_budget_surveys.publication import log
 from ldp_budget_surveys.publication.publisher import charge_of
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from published_survey import Operator, PublishedSurvey, Witness
 
 CHECKER = checker("check_books")

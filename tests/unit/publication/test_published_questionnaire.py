@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from published_survey import published_questionnaire
 
 CHECKER = checker("check_books")

@@ -21,7 +21,7 @@ from ldp_budget.reports.receipted_release import release_with_receipts
 from ldp_budget_surveys.publication.estimate import estimate_of
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, charge_of
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from published_survey import PublishedSurvey, a_collection
 
 CHECKER = checker("check_books")

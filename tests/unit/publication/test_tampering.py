@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from published_survey import PublishedSurvey, Witness, tampered
 
 CHECKER = checker("check_books")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from published_survey import ROOT
 
 FOLDER = ROOT / "clients" / "check"

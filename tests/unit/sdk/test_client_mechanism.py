@@ -16,9 +16,9 @@ from ldp_budget.registry.plugins import check_mechanism
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.client_notation import FUNCTIONS
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
-from ldp_budget.sdk.law import law_of
-from ldp_budget.sdk.law.all_outcomes import law
 from ldp_budget.sdk.parameters import integer, real
+from ldp_budget_verify.law import law_of
+from ldp_budget_verify.law.all_outcomes import law
 from short_plugins import HadamardResponse, ThreeValued, TickAll
 
 where: Any = FUNCTIONS["where"]

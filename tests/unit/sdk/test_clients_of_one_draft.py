@@ -8,7 +8,7 @@ import pytest
 
 from ldp_budget import NotSupported
 from ldp_budget.sdk import FrequencyMechanism, integer, real, where
-from ldp_budget.sdk.law import law_of
+from ldp_budget_verify.law import law_of
 
 ONE = 2**64
 

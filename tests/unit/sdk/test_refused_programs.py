@@ -12,7 +12,7 @@ from ldp_budget.sampling import SeededStream
 from ldp_budget.sdk.client_program import OPERATORS, Program
 from ldp_budget.sdk.interpreter import StreamDraws, run
 from ldp_budget.sdk.operator_forms import FORMS, RANGES
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget_service import create_app
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_surveys.publication.publisher import Publisher
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from survey_site import tokens, with_surveys
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.keyed_hashing import Key
 from simulation import simulate
 from simulation.clients import MECHANISMS
 from simulation.store import FAULTS, Connection, Crash, Disk, Fault

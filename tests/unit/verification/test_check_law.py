@@ -15,8 +15,8 @@ from checker_vectors import laws, refusals, verdict
 from generated_programs import Generator, TooManyOutcomesError, loss_of, sealed, stating, undefined
 from ldp_budget import mechanism
 from ldp_budget.registry.public_definition import NOTHING, definition_of, digest_of
-from ldp_budget.sdk.law.all_outcomes import law
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.law.all_outcomes import law
+from ldp_budget_verify.shipped_checkers import checker
 
 CHECK = checker("check_law")
 

@@ -15,7 +15,7 @@ import pytest
 from checker_vectors import CHECKERS, code_lines, random_list, totals, verdict
 from ldp_budget import compose
 from ldp_budget.errors import NotSupported
-from ldp_budget_verify.checkers import checker
+from ldp_budget_verify.shipped_checkers import checker
 from ldp_budget_verify.total_certificate import certificate, written
 
 CHECK = checker("check_total")

@@ -19,10 +19,10 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Pure
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.client_program import Program, falling
-from ldp_budget.sdk.law.all_outcomes import law
 from ldp_budget_verify.exact import numeric_grids
 from ldp_budget_verify.exact.dominance import hockey_stick
 from ldp_budget_verify.exact.numeric_grids import Bound, check_grid
+from ldp_budget_verify.law.all_outcomes import law
 
 NAMES = ["staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"]
 CHANCE = random.Random(24)

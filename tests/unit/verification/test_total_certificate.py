@@ -10,7 +10,7 @@ import pytest
 from ldp_budget import InvalidParameter, compose, mechanism
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Copies, FinitePair, Memoised, Pure, SymmetricPair, Unbounded, ZeroConcentrated
-from ldp_budget_verify.checkers import checker, folder
+from ldp_budget_verify.shipped_checkers import checker, folder
 from ldp_budget_verify.total_certificate import certificate, written
 
 

@@ -11,9 +11,9 @@ from checker_vectors import refusals
 from client_cases import CASES
 from generated_programs import FAILED, Generator, law_of
 from ldp_budget.sdk.client_program import Program
-from ldp_budget.sdk.law.totality import cannot_fail
 from ldp_budget_verify.exact.derived_law import answers_are_alike
 from ldp_budget_verify.exact.memoisation_checks import cell_laws
+from ldp_budget_verify.law.totality import cannot_fail
 
 PROVED_ELSEWHERE = {
     *("bounded-staircase", "bounded-laplace", "bounded-laplace at 20", "staircase", "staircase at 0.01"),

@@ -14,8 +14,8 @@ from ldp_budget import Mechanism, verify
 from ldp_budget.errors import NotSupported
 from ldp_budget.registry.plugins import registry
 from ldp_budget.sdk.client_program import Program, uint
-from ldp_budget.sdk.law.all_outcomes import law
 from ldp_budget_verify.contract import certify
+from ldp_budget_verify.law.all_outcomes import law
 
 # -- what is listed ------------------------------------------------------------------------------------------------
 

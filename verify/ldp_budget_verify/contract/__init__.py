@@ -29,7 +29,7 @@ from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
 from ldp_budget.registry.certification import source_digest
 from ldp_budget.registry.plugins import GROUP, Plugin, load_plugin, registry
 from ldp_budget.sdk.client_mechanism import ClientMechanism, worst_report
-from ldp_budget.sdk.law import law_of
+from ldp_budget_verify.law import law_of
 
 from .. import Broken, NotChecked
 from ..exact import HOLDS, UNPROVEN, VIOLATED, verify

@@ -22,9 +22,9 @@ from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Unb
 from ldp_budget.guarantees.fixed_point import float_up
 from ldp_budget.sdk.domain import Categories
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
-from ldp_budget.sdk.law.all_outcomes import AllOutcomes
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+from ldp_budget_verify.law.all_outcomes import AllOutcomes
 
 from .. import TWO_INPUTS, undefined
 from .densities import DensityPair, check_density, largest_loss

@@ -1,6 +1,6 @@
 """The law that the rules derive from a client program, held against what a mechanism declares.
 
-A rule covers every two answers, however many there are, see `ldp_budget.sdk.law`. So the guarantee is checked for the
+A rule covers every two answers, however many there are, see `ldp_budget_verify.law`. So the guarantee is checked for the
 pairs that the law names, and what `compare` describes is checked against the law. A difference is a finding.
 """
 
@@ -16,15 +16,15 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.client_program import OPERATORS, Program
-from ldp_budget.sdk.law import Unknown, law_of
-from ldp_budget.sdk.law.rules import law_by_structure
+from ldp_budget_verify.law import Unknown, law_of
+from ldp_budget_verify.law.rules import law_by_structure
 
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, worst
 
 if TYPE_CHECKING:
     from ldp_budget.guarantees import Guarantee
-    from ldp_budget.sdk.law import Law
     from ldp_budget.sdk.mechanism import Mechanism
+    from ldp_budget_verify.law import Law
 
 
 def derived_law(program: Program) -> Law | None:

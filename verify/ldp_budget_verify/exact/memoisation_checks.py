@@ -33,8 +33,8 @@ from ldp_budget.guarantees import Memoised, Pure
 from ldp_budget.guarantees.fixed_point import UP
 from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget.sdk.interpreter import evaluate
-from ldp_budget.sdk.law.all_outcomes import kept_laws, law, law_of_values
-from ldp_budget.sdk.law.totality import cannot_fail
+from ldp_budget_verify.law.all_outcomes import kept_laws, law, law_of_values
+from ldp_budget_verify.law.totality import cannot_fail
 
 from .derived_law import answers_are_alike
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check_largest

@@ -1,7 +1,7 @@
 """Proofs for clients that send a number as a cell of a public grid: bounds over all values.
 
 The bounds are derived from the program's steps. Inputs are the points 0..last between the cells. Where the corners of
-regions cover every pair (`ldp_budget.sdk.law.corners`), these are checked. Three kinds of steps have bounds of their
+regions cover every pair (`ldp_budget_verify.law.corners`), these are checked. Three kinds of steps have bounds of their
 own:
 
 - Staircase noise. The noise n of a point falls into periods of C cells: k = n, or -1-n on the left, is i·C + j. Its
@@ -38,7 +38,7 @@ from ldp_budget.guarantees import FinitePair, Pure, SymmetricPair, Unbounded
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.client_program import whole
-from ldp_budget.sdk.law.corners import Numbers
+from ldp_budget_verify.law.corners import Numbers
 
 from .dominance import HOLDS, UNPROVEN, Finding, check, check_largest, corners, variation_of, worst
 

@@ -2,7 +2,7 @@
 
 `compare` is only a description; devices run the program. So whole reports are checked against the entire guarantee
 for every pair of answers, and then against the description. An answer is covered by itself, in a range
-(`sdk.law.corners`), or by the law of any two answers that a rule derives (`derived_law`). If not every answer is
+(`law.corners`), or by the law of any two answers that a rule derives (`derived_law`). If not every answer is
 covered, the program is unproven, and the finding names what was checked. For memoised reports, everything that one
 secret ever gives is checked, see `memoisation_checks`.
 """
@@ -23,7 +23,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import Memoised, Pure, Unbounded
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.interpreter import read
-from ldp_budget.sdk.law.all_outcomes import kept_laws, law
+from ldp_budget_verify.law.all_outcomes import kept_laws, law
 
 from .. import undefined
 from .additive_noise import check_noise
@@ -344,7 +344,7 @@ def _within(bound: Decimal, laws: list[Law]) -> Finding:
 
 
 def _by_corners(guarantee: Guarantee, program: Program) -> Finding:
-    """Check all answers by the pairs at the corners of their regions, see `ldp_budget.sdk.law.corners`."""
+    """Check all answers by the pairs at the corners of their regions, see `ldp_budget_verify.law.corners`."""
     answers = _answers(program)
     if isinstance(guarantee, Memoised):
         return Finding(UNPROVEN, "what one secret gives over time was looked at for a few answers")

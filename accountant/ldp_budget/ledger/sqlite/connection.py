@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from ..._files import alone_in, create_private, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
-from .. import keyfile
+from .. import key_file, keyed_hashing
 from .fork_gate import GatedConnection
 from .schema import APPLICATION_ID, SCHEMA_VERSION, create_tables, fill, version_of
 
@@ -79,7 +79,7 @@ def check_names(file: Path) -> None:
 
 def check_modes(file: Path) -> None:
     """Raise `LedgerError` if other users have rights to the ledger, its key or its WAL."""
-    key = keyfile.key_path(file)
+    key = key_file.key_path(file)
     private = {file: "it", key: f"its key file {key}"}
     private |= {name: f"its log {name}" for name in (companion(file, LOG), companion(file, INDEX))}
     loose = [name for name in private if name.exists() and stat.S_IMODE(name.stat().st_mode) & 0o077]
@@ -159,7 +159,7 @@ CHECKPOINT_PAGES = 4000
 """WAL size, in pages, at which SQLite checkpoints; after that the WAL can be reset."""
 
 
-def open_connection(path: str, key: keyfile.Key, *, read_only: bool = False) -> GatedConnection:
+def open_connection(path: str, key: keyed_hashing.Key, *, read_only: bool = False) -> GatedConnection:
     """Return a connection to an existing ledger.
 
     Raises `LedgerError` if the file is not a ledger, is damaged, or belongs to another key. With `read_only`, the
@@ -198,7 +198,7 @@ def check_writable(connection: sqlite3.Connection, path: str) -> None:
         raise failure(path, error) from None
 
 
-def open_memory(key: keyfile.Key, ledger_id: str) -> GatedConnection:
+def open_memory(key: keyed_hashing.Key, ledger_id: str) -> GatedConnection:
     """Return a connection to a new, empty ledger in memory; closing it deletes the ledger."""
     connection = _connect(MEMORY)
     create_tables(connection)
@@ -206,10 +206,10 @@ def open_memory(key: keyfile.Key, ledger_id: str) -> GatedConnection:
     return connection
 
 
-def check_ledger_id(connection: sqlite3.Connection, key: keyfile.Key, path: str) -> None:
+def check_ledger_id(connection: sqlite3.Connection, key: keyed_hashing.Key, path: str) -> None:
     """Set the ledger id of a key from the table meta. Raises `LedgerError` if the stored id was changed."""
     row = connection.execute("SELECT value FROM meta WHERE name = 'ledger_id'").fetchone()
-    ledger_id = keyfile.read_ledger_id(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
+    ledger_id = keyed_hashing.read_ledger_id(key, row[0]) if row is not None and isinstance(row[0], bytes) else None
     if ledger_id is None:
         raise LedgerError(path, "its table meta was changed: the id in it", hint="Restore the ledger from a backup.")
     key.set_ledger_id(ledger_id)
@@ -233,18 +233,18 @@ def create(
             _finish(file)
             return
         draft = _draft_of(file, _COPY if secret else _NEW)
-        secret = secret or keyfile.new_key(sandbox)
+        secret = secret or keyed_hashing.new_key(sandbox)
         refuse_strays(file)
-        ledger_id = keyfile.new_ledger_id() if ledger_id is None else ledger_id
-        _put(file, draft, secret, lambda: _write_empty(draft, keyfile.Key(secret), ledger_id))
+        ledger_id = keyed_hashing.new_ledger_id() if ledger_id is None else ledger_id
+        _put(file, draft, secret, lambda: _write_empty(draft, keyed_hashing.Key(secret), ledger_id))
 
 
-def copy(connection: sqlite3.Connection, key: keyfile.Key, file: Path) -> None:
+def copy(connection: sqlite3.Connection, key: keyed_hashing.Key, file: Path) -> None:
     """Copy a ledger and its key as of one moment, while other processes write. The copy gets its name last."""
     if not file.parent.is_dir():
         raise LedgerError(str(file), f"the folder {file.parent} does not exist", hint="Create it first.")
     with _created(file), alone_in(file.parent):
-        for name in (file, keyfile.key_path(file)):
+        for name in (file, key_file.key_path(file)):
             if os.path.lexists(name):
                 raise LedgerError(str(name), "it already exists. Nothing was written.", hint="Choose another file.")
         refuse_strays(file)
@@ -271,8 +271,8 @@ def _put(file: Path, draft: Path, secret: bytes, write: Callable[[], None]) -> N
     try:
         write()
         sync_folder(file.parent)  # a key without a draft would mean that a ledger was lost
-        if not keyfile.key_path(file).exists():
-            create_private(keyfile.key_path(file), secret)
+        if not key_file.key_path(file).exists():
+            create_private(key_file.key_path(file), secret)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -303,7 +303,7 @@ def _finish(file: Path) -> None:
         connection = _connect(str(draft), "mode=ro&immutable=1")
         try:
             _check(connection, str(draft))
-            _check_key(connection, keyfile.read_key(file), str(draft))
+            _check_key(connection, key_file.read_key(file), str(draft))
             is_new = connection.execute("SELECT count(*) FROM journal").fetchone()[0] == 0
             is_new = is_new and connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
         finally:
@@ -334,7 +334,7 @@ def _stop_waiting(path: str) -> Callable[[int, int, int], None]:
     return check
 
 
-def _write_empty(draft: Path, key: keyfile.Key, ledger_id: str) -> None:
+def _write_empty(draft: Path, key: keyed_hashing.Key, ledger_id: str) -> None:
     """Write an empty ledger to a draft and sync it once at the end; an incomplete draft is discarded anyway."""
     connection = _connect(str(draft))
     try:
@@ -353,7 +353,7 @@ def has_key(file: Path, secret: bytes | None = None) -> bool:
 
     The key of `secret` without a ledger does not count: an interrupted copy leaves it behind.
     """
-    key = keyfile.key_path(file)
+    key = key_file.key_path(file)
     return key.exists() and (secret is None or file.exists() or key.read_bytes() != secret)
 
 
@@ -367,7 +367,7 @@ def refuse_folder(file: Path) -> None:
 def require_both(file: Path, secret: bytes | None = None) -> None:
     """Raise `LedgerError` unless both the ledger and its key exist; `secret` as for `has_key`."""
     refuse_folder(file)
-    key = keyfile.key_path(file)
+    key = key_file.key_path(file)
     has_ledger, key_is_there = file.exists(), has_key(file, secret)
     if key_is_there and not has_ledger:
         with suppress(OSError), alone_in(file.parent):  # another process may be between the two steps of creating it
@@ -481,13 +481,13 @@ def _check_size(connection: sqlite3.Connection, path: str) -> None:
         raise LedgerError(path, "it is truncated", hint=_RESTORE)
 
 
-def _check_key(connection: sqlite3.Connection, key: keyfile.Key, path: str) -> None:
+def _check_key(connection: sqlite3.Connection, key: keyed_hashing.Key, path: str) -> None:
     row = connection.execute("SELECT value FROM meta WHERE name = 'key_check'").fetchone()
     if row is None or row[0] != _key_check(key):
-        raise LedgerError(path, f"its key file {keyfile.key_path(Path(path))} belongs to another ledger")
+        raise LedgerError(path, f"its key file {key_file.key_path(Path(path))} belongs to another ledger")
 
 
-def _key_check(key: keyfile.Key) -> bytes:
+def _key_check(key: keyed_hashing.Key) -> bytes:
     return key.hash(b"check", "")
 
 

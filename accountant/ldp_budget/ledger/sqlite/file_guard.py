@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ...errors import LedgerError
-from .. import keyfile
+from .. import key_file, keyed_hashing
 from . import connection as connections
 from . import log_match
 from .connection import (
@@ -57,7 +57,7 @@ from .write_ahead_log import IndexHeader, WriteAheadLog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..keyfile import Key
+    from ..keyed_hashing import Key
     from .fork_gate import GatedConnection
 
 
@@ -491,10 +491,10 @@ def _waiting(kind: int) -> bytes:
 class WriterLock:
     """Cross-process writer lock of the ledger at a path, held by one thread at a time."""
 
-    def __init__(self, ledger: str, key: keyfile.Key) -> None:
+    def __init__(self, ledger: str, key: keyed_hashing.Key) -> None:
         self._ledger = ledger
         self._key = key
-        self._file = keyfile.key_path(Path(ledger))
+        self._file = key_file.key_path(Path(ledger))
         self._path = str(self._file)  # a faster argument of `os.stat`
         self._descriptor = -1
         self._locked = False  # or about to be locked
@@ -584,7 +584,7 @@ class WriterLock:
         opened = None
         with suppress(OSError):  # `read_key` reports it
             opened = os.stat(self._path)  # before it is read: a later change is found
-        if not keyfile.read_key(Path(self._ledger)).replaces(self._key):
+        if not key_file.read_key(Path(self._ledger)).replaces(self._key):
             raise LedgerError(
                 self._ledger, f"its key file {self._file} was replaced by another one while it was open"
             )

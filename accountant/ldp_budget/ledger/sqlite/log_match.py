@@ -23,7 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from .. import keyfile
+from .. import keyed_hashing
 from . import connection as connections
 from .connection import (
     LOG,
@@ -191,7 +191,7 @@ def open_bare(path: str) -> sqlite3.Connection:
 # -- recovery after a power cut ------------------------------------------------------------------------------
 
 
-def is_torn(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool:
+def is_torn(path: str, connection: sqlite3.Connection, key: keyed_hashing.Key) -> bool:
     """Return True if the database fails verification alone but passes with its WAL.
 
     Call it only while holding the writer lock. Both checks verify the whole ledger: a row can be torn where SQLite
@@ -201,12 +201,12 @@ def is_torn(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool
         return not is_whole(path, bare, key) and is_whole(path, connection, key)
 
 
-def is_whole(path: str, connection: sqlite3.Connection, key: keyfile.Key) -> bool:
+def is_whole(path: str, connection: sqlite3.Connection, key: keyed_hashing.Key) -> bool:
     """Return True if the ledger that a connection reads passes verification."""
     from ..ledger import Ledger
     from ..verification import check_integrity
 
-    copy = keyfile.Key(key.secret)
+    copy = keyed_hashing.Key(key.secret)
     try:
         connections.check_ledger_id(connection, copy, path)
         view = cast("Store", _View(path, connection, copy))
@@ -221,7 +221,7 @@ class _View:
     partitions = writers = 1
     repeated = MappingProxyType[str, int]({})
 
-    def __init__(self, name: str, connection: sqlite3.Connection, key: keyfile.Key) -> None:
+    def __init__(self, name: str, connection: sqlite3.Connection, key: keyed_hashing.Key) -> None:
         self.name, self.key = name, key
         self._connection = connection
 

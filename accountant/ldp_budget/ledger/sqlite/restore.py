@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from ..._files import alone_in, create_private, sync_folder
 from ...errors import LedgerError
-from .. import keyfile
+from .. import key_file, keyed_hashing
 from . import connection as connections
 from .connection import INDEX, JOURNAL, LOG, companion, refuse_folder
 from .file_guard import GUARDED_BYTES, WriterLock
@@ -69,14 +69,14 @@ def restore(path: str, backup: str, verify: Callable[[str], None]) -> str | None
         raise LedgerError(str(file), f"it cannot be restored: {error.strerror}") from None
 
 
-def _key_of(file: Path, source: Path) -> keyfile.Key:
+def _key_of(file: Path, source: Path) -> keyed_hashing.Key:
     """Return the key of the restored ledger. Raises `LedgerError` if there is none, or if it is another ledger's."""
-    found = [keyfile.read_key(each) for each in (source, file) if keyfile.key_path(each).exists()]
+    found = [key_file.read_key(each) for each in (source, file) if key_file.key_path(each).exists()]
     if not found:
-        why = f"neither {keyfile.key_path(source)} nor {keyfile.key_path(file)} exists. Nothing was changed"
+        why = f"neither {key_file.key_path(source)} nor {key_file.key_path(file)} exists. Nothing was changed"
         raise LedgerError(str(file), why, hint="Put the copy of the key file next to the backup.")
     if not found[0].is_that_of(found[-1]):
-        why = f"the key files {keyfile.key_path(source)} and {keyfile.key_path(file)} belong to different ledgers"
+        why = f"the key files {key_file.key_path(source)} and {key_file.key_path(file)} belong to different ledgers"
         raise LedgerError(str(file), f"{why}. Nothing was changed", hint="Name a backup of this ledger.")
     return found[0]
 
@@ -87,11 +87,11 @@ def _locked(file: Path, source: Path) -> Iterator[None]:
     if not file.exists():
         yield
         return
-    if not keyfile.key_path(file).exists():
+    if not key_file.key_path(file).exists():
         raise LedgerError(
             str(file), f"its key file is missing. It is not known to be a ledger of {source}", hint="Move it away."
         )
-    turn = WriterLock(str(file), keyfile.read_key(file))
+    turn = WriterLock(str(file), key_file.read_key(file))
     descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     try:
         if not turn.try_to_take() or not _lock_alone(descriptor):
@@ -117,12 +117,12 @@ def _lock_alone(descriptor: int) -> bool:
     return True
 
 
-def _draft(file: Path, source: Path, key: keyfile.Key) -> Path:
+def _draft(file: Path, source: Path, key: keyed_hashing.Key) -> Path:
     """Return a copy of the backup, as of one moment, with its key. Raises `LedgerError`."""
     draft = companion(file, _DRAFT)
     _remove(draft)
     create_private(draft, b"")
-    create_private(keyfile.key_path(draft), key.secret)
+    create_private(key_file.key_path(draft), key.secret)
     try:
         read_only = connections.is_read_only(source)
         with closing(connections.open_connection(str(source), key, read_only=read_only)) as connection:
@@ -141,16 +141,16 @@ def _remove(draft: Path) -> None:
         name.unlink(missing_ok=True)
 
 
-def _replace(file: Path, draft: Path, key: keyfile.Key) -> str | None:
+def _replace(file: Path, draft: Path, key: keyed_hashing.Key) -> str | None:
     """Put the old files aside, and give the draft the ledger's name."""
     for ending in (LOG, INDEX, JOURNAL):
         if companion(draft, ending).exists():
             raise LedgerError(str(draft), "another process has opened it. Nothing was changed", hint=_STOP)
     aside = _put_aside(file)
-    if keyfile.key_path(file).exists():
-        keyfile.replace(keyfile.key_path(file), str(file), key.secret)
+    if key_file.key_path(file).exists():
+        key_file.replace(key_file.key_path(file), str(file), key.secret)
     else:
-        create_private(keyfile.key_path(file), key.secret)
+        create_private(key_file.key_path(file), key.secret)
     os.rename(draft, file)
     sync_folder(file.parent)
     return aside
@@ -169,8 +169,8 @@ def _put_aside(file: Path) -> str | None:
     assert name is not None
     companions = [ending for ending in (LOG, INDEX, JOURNAL) if os.path.lexists(companion(file, ending))]
     if file.exists():
-        keyfile.key_path(name).unlink(missing_ok=True)  # of a run that ended here
-        create_private(keyfile.key_path(name), keyfile.key_path(file).read_bytes())
+        key_file.key_path(name).unlink(missing_ok=True)  # of a run that ended here
+        create_private(key_file.key_path(name), key_file.key_path(file).read_bytes())
         os.rename(file, name)
         sync_folder(file.parent)
     elif companions and number > 1:

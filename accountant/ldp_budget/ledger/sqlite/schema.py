@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..hash_chain import counters_mac
-from ..keyfile import write_ledger_id
+from ..keyed_hashing import write_ledger_id
 from ..models import PartitionHead
 
 if TYPE_CHECKING:
-    from ..keyfile import Key
+    from ..keyed_hashing import Key
 
 # Stored in PRAGMA user_version, so that opening a current ledger need not inspect its tables.
 SCHEMA_VERSION = 2

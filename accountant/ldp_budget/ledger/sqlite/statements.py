@@ -22,9 +22,9 @@ from ..models import (
     User,
 )
 from ..tables import TABLES, Dialect, NamedReads
+from .bulk_charges import MAC_STATE, SqliteBatch
 from .schema import MIGRATION, MIGRATION_TABLES
 from .schema import TABLES as TABLES_OF_SCHEMA
-from .write_buffer import MAC_STATE, SqliteBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

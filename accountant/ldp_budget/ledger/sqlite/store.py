@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..._files import sync_file
 from ...errors import LedgerError
-from .. import keyfile
+from .. import key_file, keyed_hashing
 from ..storage import Attempt
 from . import connection as connections
 from . import fork_gate, log_match
@@ -102,8 +102,8 @@ class SqliteStore:
         self._pid = os.getpid()
         self._place: DatabaseFile | None = None
         if self.name == MEMORY:
-            self.key = keyfile.Key(secret or keyfile.new_key(sandbox))
-            self.key.set_ledger_id(keyfile.new_ledger_id() if ledger_id is None else ledger_id)
+            self.key = keyed_hashing.Key(secret or keyed_hashing.new_key(sandbox))
+            self.key.set_ledger_id(keyed_hashing.new_ledger_id() if ledger_id is None else ledger_id)
             with self._lock:
                 self._writer = connections.open_memory(self.key, self.key.ledger_id)
                 self._writer.ungate()
@@ -118,7 +118,7 @@ class SqliteStore:
         if create and not file.exists():
             connections.create(file, secret, sandbox, ledger_id)
         connections.require_both(file, secret)
-        self.key = keyfile.check_kind(keyfile.read_key(file), self.name, sandbox)
+        self.key = key_file.check_kind(key_file.read_key(file), self.name, sandbox)
         self._place = DatabaseFile(self.name, self.key)
         # The first operation uses this connection, to read or to write.
         self._readers = [self._place.open()]
@@ -334,7 +334,7 @@ class SqliteStore:
     def check_key(self) -> None:
         """Raise `LedgerError` unless the key file is next to the ledger. A ledger in memory has no key file."""
         if self.name != MEMORY:
-            self._check_key(keyfile.read_key(Path(self.name)))
+            self._check_key(key_file.read_key(Path(self.name)))
 
     def check_writable(self) -> None:
         """Raise `LedgerError` if no write can begin now. A write that is already running is not an error."""
@@ -352,23 +352,23 @@ class SqliteStore:
                 place.turn.release()
                 self._lock.release()
 
-    def _check_key(self, found: keyfile.Key) -> None:
+    def _check_key(self, found: keyed_hashing.Key) -> None:
         if not found.replaces(self.key):
-            raise LedgerError(self.name, f"its key file {keyfile.key_path(Path(self.name))} has another key")
+            raise LedgerError(self.name, f"its key file {key_file.key_path(Path(self.name))} has another key")
 
-    def change_key(self, change: Callable[[keyfile.Key], bytes]) -> None:
+    def change_key(self, change: Callable[[keyed_hashing.Key], bytes]) -> None:
         """Replace the key file with what `change` makes of it, while holding the writer lock on that file."""
         if self.name == MEMORY:
-            self.key.learn(keyfile.Key(change(self.key)))
+            self.key.learn(keyed_hashing.Key(change(self.key)))
             return
         with self._lock:
             self._check_free()
             with self._turn():
-                found = keyfile.read_key(Path(self.name))
+                found = key_file.read_key(Path(self.name))
                 self._check_key(found)
                 content = change(found)
-                keyfile.replace(keyfile.key_path(Path(self.name)), self.name, content)
-                self.key.learn(keyfile.Key(content))
+                key_file.replace(key_file.key_path(Path(self.name)), self.name, content)
+                self.key.learn(keyed_hashing.Key(content))
 
     def clear_log(self) -> bool:
         """Checkpoint and truncate the WAL; return False if readers prevented that."""
@@ -400,7 +400,7 @@ class SqliteStore:
     @property
     def key_file(self) -> str:
         """The path of the key file; empty for a ledger in memory."""
-        return "" if self.name == MEMORY else str(keyfile.key_path(Path(self.name)))
+        return "" if self.name == MEMORY else str(key_file.key_path(Path(self.name)))
 
     def backup(self, path: str | os.PathLike[str], check: Callable[[Snapshot], None]) -> None:
         """Copy the ledger, as of one moment, and its key to a path where no file exists yet."""

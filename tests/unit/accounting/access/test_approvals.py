@@ -21,14 +21,16 @@ from ldp_budget import (
 )
 from ldp_budget.accounting.admission import ApplicablePolicy, decide
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget.accounting.charge_request import ChargeRequest, Principal, RequestTemplate
-from ldp_budget.accounting.policies import Plan, Policy
+from ldp_budget.accounting.charge_request import ChargeRequest, RequestTemplate
+from ldp_budget.accounting.plans import Plan
+from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.policy_approval import relaxations
 from ldp_budget.accounting.policy_versions import propose, with_shares
+from ldp_budget.accounting.principals import Principal
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
 from ldp_budget.ledger.calendar import Moment
-from ldp_budget.ledger.keyfile import Key
+from ldp_budget.ledger.keyed_hashing import Key
 from ledger_contract import check, coin, made, promising, write_record
 
 pytestmark = pytest.mark.policy("lifetime=4", "day=1")

@@ -6,7 +6,7 @@ import pytest
 
 from fixed_clock import Clock
 from ldp_budget import Accountant
-from ldp_budget.accounting.charge_request import Principal
+from ldp_budget.accounting.principals import Principal
 from ldp_budget_service.api_keys import ApiKeys
 from ledger_contract import check, coin
 from toy_store import ToyStore
