@@ -64,9 +64,6 @@ def parameters(mechanism: type[Mechanism]) -> Iterator[str]:
     if proved:
         yield from (f"The guarantee is proved (`exact` in `ldp-budget mechanisms`) for: {proved}.", "")
     yield from (
-        "Give an option on the command line, such as `--domain-size 7`, or a keyword in Python, `domain_size=7`. A "
-        "*derived* parameter replaces a target: build the mechanism from it in place of calibrating it.",
-        "",
         "| option | value | given | meaning |",
         "| --- | --- | --- | --- |",
     )
@@ -110,6 +107,9 @@ def overview() -> Iterator[str]:
         "",
         "`--epsilon` is the privacy loss of one report, the natural logarithm of a ratio of probabilities. `lower`, `upper`, "
         "`maximum`, `sensitivity`, `scale` and `sigma` are in the unit of the users' values.",
+        "",
+        "Give an option on the command line, such as `--domain-size 7`, or a keyword in Python, `domain_size=7`. A *derived* "
+        "parameter replaces a target: build the mechanism from it in place of calibrating it.",
     )
     kinds = {
         "Answers": lambda cls: issubclass(cls, FrequencyMechanism),

@@ -131,17 +131,18 @@ def overview() -> Iterator[str]:
         "",
         "## Classes",
         "",
-        "| class | subject |",
+        "| page | classes |",
         "| --- | --- |",
     )
-    for path, value in classes():
-        yield f"| [`{path}`](python/{page_of(path)}) | {summary(value)} |"
-    yield from ("", "## Functions", "", "| function | subject |", "| --- | --- |")
+    for page, (title, _, _) in CLASSES.items():
+        links = (
+            f"[`{path}`](python/{page_of(path)})" for path, _ in classes() if page_of(path).startswith(f"{page}.md")
+        )
+        yield f"| [{title}](python/{page}.md) | {', '.join(links)} |"
+    yield from ("", "## Functions", "", "| subject | functions |", "| --- | --- |")
     for title, names in function_sections():
-        for name in names:
-            path = functions()[name]
-            text = TEXTS.get(name) or summary(everything()[path])
-            yield f"| [`{path}`](python/functions.md#{anchor(title)}) | {text} |"
+        listed = ", ".join(f"`{functions()[name]}`" for name in names)
+        yield f"| [{title}](python/functions.md#{anchor(title)}) | {listed} |"
     yield from ("", "## Errors and guarantees", "", "| page | subject |", "| --- | --- |")
     yield "| [Error classes](python/errors.md) | Every error class with its attributes; [errors by code](errors.md). |"
     yield "| [Guarantees](python/guarantees.md) | The closed set of privacy guarantees that a ledger can charge. |"

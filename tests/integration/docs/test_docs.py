@@ -26,7 +26,6 @@ PAGES = [
     ROOT / "README.md",
     DOCS / "README.md",
     *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
-    DOCS / "evidence" / "survey-choices.md",
 ]
 # A page that another one continues runs with that one.
 ENDS = [page for page in PAGES if page not in {each for other in PAGES for each in chain(other)[:-1]}]
@@ -53,14 +52,11 @@ SLOW = (
     "devices",
     "fastapi-production",
     "first-survey",
-    "fresh-or-memoised",
     "monitoring",
     "operations",
     "plugin-publish",
     "remote",
-    "repeated-survey",
     "sandbox",
-    "survey-choices",
     "survey-page",
 )
 
