@@ -1,8 +1,7 @@
 """The five texts behind the first mechanisms, by author, title and a translation of the title.
 
-`docs/evidence/sources.md` says where to find each text, what was taken from it and what of it is lost.
-`docs/evidence/errata.md` lists their errors. Titles are quoted as printed. The two blog posts have no title in our
-copies, so a heading of each replaces it.
+`docs/evidence/errata.md` says where to find each text, and lists their errors. Titles are quoted as printed. The two
+blog posts have no title in our copies, so a heading of each replaces it.
 """
 
 from __future__ import annotations

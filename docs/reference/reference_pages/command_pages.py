@@ -44,6 +44,9 @@ _ABOUT = {
 }
 
 
+_SHARES = {"Start": "Design", "Extend": "Operate"}
+
+
 def groups() -> dict[str, list[str]]:
     """The commands of each group: those of the command line, if it has groups, else the table above."""
     try:
@@ -61,8 +64,16 @@ def groups() -> dict[str, list[str]]:
 def pages() -> Iterator[tuple[str, Iterator[str]]]:
     """The path of each page and its lines."""
     yield "commands.md", overview()
-    for title, names in groups().items():
-        yield f"commands/{title.lower()}.md", group_page(title, names)
+    found: dict[str, list[str]] = {}
+    for title in groups():
+        found.setdefault(page_of(title), []).append(title)
+    for page, titles in found.items():
+        yield page, groups_page(titles)
+
+
+def page_of(title: str) -> str:
+    """The page of a group; a group of a few commands shares that of a neighbor."""
+    return f"commands/{_SHARES.get(title, title).lower()}.md"
 
 
 # -- commands ------------------------------------------------------------------------------------------------------
@@ -165,7 +176,7 @@ def overview() -> Iterator[str]:
         "| --- | --- | --- |",
     )
     for title, names in groups().items():
-        page = f"commands/{title.lower()}.md"
+        page = page_of(title)
         listed = ", ".join(f"[`{name}`]({page}#ldp-budget-{name})" for name in names)
         yield f"| [{title}]({page}) | {listed} | {_ABOUT.get(title, '')} |"
     yield from (
@@ -221,18 +232,19 @@ def overview() -> Iterator[str]:
         "",
         "The options of each mechanism, with their ranges and defaults, are on its [page](mechanisms/index.md).",
     )
-    yield from toctree(*(f"commands/{title.lower()}" for title in groups()))
+    yield from toctree(*dict.fromkeys(page_of(title).removesuffix(".md") for title in groups()))
 
 
 # -- a group -------------------------------------------------------------------------------------------------------
 
 
-def group_page(title: str, names: list[str]) -> Iterator[str]:
+def groups_page(titles: list[str]) -> Iterator[str]:
     shared = shared_options()
+    names = [name for title in titles for name in groups()[title]]
     yield from (
-        f"# {title} commands",
+        f"# Commands: {' and '.join(titles).lower()}",
         "",
-        _ABOUT.get(title, ""),
+        " ".join(filter(None, (_ABOUT.get(title, "") for title in titles))),
         "",
         "See the [overview](../commands.md) for exit codes and [shared options](../commands.md#shared-options).",
         "",

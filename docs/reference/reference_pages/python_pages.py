@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -54,10 +55,13 @@ def pages() -> Iterator[tuple[str, Iterator[str]]]:
     """The path of each page and its lines."""
     yield "python.md", overview()
     for page in CLASSES:
-        yield f"python/{page}.md", classes_page(page)
+        # The guarantees follow the mechanisms that state them.
+        yield (
+            f"python/{page}.md",
+            itertools.chain(classes_page(page), guarantees_section() if page == "mechanisms" else ()),
+        )
     yield "python/functions.md", functions_page()
     yield "python/errors.md", errors_page()
-    yield "python/guarantees.md", guarantees_page()
     yield "python/plugins.md", plugins_page()
 
 
@@ -145,7 +149,7 @@ def overview() -> Iterator[str]:
         yield f"| [{title}](python/functions.md#{anchor(title)}) | {listed} |"
     yield from ("", "## Errors and guarantees", "", "| page | subject |", "| --- | --- |")
     yield "| [Error classes](python/errors.md) | Every error class with its attributes; [errors by code](errors.md). |"
-    yield "| [Guarantees](python/guarantees.md) | The closed set of privacy guarantees that a ledger can charge. |"
+    yield "| [Guarantees](python/mechanisms.md#guarantees) | The closed set of privacy guarantees that a ledger can charge. |"
     yield from ("", "## For authors of plugins", "", "| page | names |", "| --- | --- |")
     for title, _, names in PARTS:
         listed = ", ".join(f"`{name}`" for _, group in names for name in group)
@@ -209,9 +213,9 @@ def errors_page() -> Iterator[str]:
             yield from directive(path, "autoexception", members=True, inheritance=True)
 
 
-def guarantees_page() -> Iterator[str]:
+def guarantees_section() -> Iterator[str]:
     yield from (
-        "# Guarantees",
+        "## Guarantees",
         "",
         "A guarantee is what the accountant knows of a mechanism. The set is closed, so a ledger can be verified "
         "without the plugin that wrote it. Import the classes from `ldp_budget.guarantees`.",

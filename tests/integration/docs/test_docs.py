@@ -34,12 +34,11 @@ NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
     "clusters": ("apache_beam", "distributed", "pyarrow", "ray"),
     "data": ("fsspec", "pandas", "polars", "pyarrow"),
-    "fastapi-production": ("fastapi", "httpx2"),
+    "fastapi": ("fastapi", "httpx2"),
     "monitoring": ("fastapi", "prometheus_client", "uvicorn"),
     "operations": ("fastapi", "prometheus_client", "uvicorn"),
     "other-libraries": ("dp_accounting", "opendp"),
     "remote": ("fastapi", "httpx2", "uvicorn"),
-    "shards": ("pyarrow",),
     "survey-page": ("fastapi", "httpx2"),
 }
 # Engines, servers, tables of other libraries, whole surveys and contracts of plugins.
@@ -50,7 +49,7 @@ SLOW = (
     "daily-question",
     "data",
     "devices",
-    "fastapi-production",
+    "fastapi",
     "first-survey",
     "monitoring",
     "operations",

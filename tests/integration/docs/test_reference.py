@@ -47,7 +47,6 @@ BY_HAND = (
     "certificate-format",
     "client-programs",
     "formats/publication",
-    "index",
     "law-check",
     "questionnaires",
     "stability",

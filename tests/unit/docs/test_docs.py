@@ -44,11 +44,11 @@ NOT_RUN = {
     "docs/README.md": 1,
     "docs/guides/citus.md": 2,
     "docs/guides/devices.md": 1,
+    "docs/guides/clusters.md": 1,
     "docs/guides/docker.md": 1,
     "docs/guides/move-a-ledger.md": 1,
     "docs/guides/operations.md": 1,
     "docs/guides/scaling.md": 3,
-    "docs/guides/shards.md": 1,
     "docs/guides/survey-page.md": 1,
     "docs/start/install.md": 3,
 }

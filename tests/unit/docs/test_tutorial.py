@@ -11,8 +11,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import ldp_budget
 from doc_blocks import blocks
 from ldp_budget import FrequencyMechanism, Mechanism, NumericMechanism
