@@ -19,7 +19,7 @@ import numpy as np
 
 from ldp_budget import Accountant, mechanism
 from ldp_budget.registry.collections import Collection
-from ldp_budget.reports.receipted_release import release_with_receipts
+from ldp_budget.reports.charged_release import release
 from ldp_budget_surveys.publication.publisher import Publisher
 
 CHECKERS = Path(__file__).parents[1] / "clients" / "check"
@@ -38,7 +38,7 @@ def collect(folder: Path, accounts: int, respondents: int) -> None:
         users, values = [f"user{place}" for place in range(respondents)], np.arange(respondents) % 4
         began = time.perf_counter()
         out, receipts = folder / "reports", folder / "receipts"
-        release_with_receipts(out, receipts, collection, accountant, values, users, policy="default")
+        release(out, collection, accountant, values, users, policy="default", receipts=receipts)
         print(f"{respondents} receipts: {time.perf_counter() - began:.1f} s")
         Publisher(accountant).new_key("benchmark")
 

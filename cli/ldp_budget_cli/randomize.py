@@ -144,7 +144,7 @@ def randomize(
                 "--overwrite does not go with --spend: a file that users are charged for is never replaced. Leave "
                 "--overwrite out, and name another file with --out."
             )
-        _check_new_round(out, receipts)
+        _check_new_round(out)
         if public and receipts is not None:
             raise click.UsageError("--public cannot be used with --receipts, whose reports carry no attributes.")
     else:
@@ -244,12 +244,11 @@ def _reader(
     return SurveyReader(file, collection, how, note, columns_of(collection.mechanism, columns))
 
 
-def _check_new_round(out: str, receipts: str | None) -> None:
+def _check_new_round(out: str) -> None:
     """Raise a click error if a finished report file exists at `out`: its users were charged for it."""
     place = check_out(out)
     _check_folder(out)
-    begun = f"{place}.partial" if receipts is None else os.path.join(receipts, ".run")
-    if os.path.isfile(place) and not os.path.exists(begun):
+    if os.path.isfile(place) and not os.path.exists(f"{place}.partial"):
         raise click.ClickException(
             f"--out: {place} exists. No user was charged. For a new round, in which every user is charged again, name "
             "another file."
@@ -352,8 +351,7 @@ def _charged(
     def done() -> str:
         return f"{reached} of {counted(len(users), 'user')} charged or refused" if reached else ""
 
-    partial = f"{out}.partial" if receipts is None else receipts
-    again = f"run the same command again: it uses the reports in {partial} and charges no user twice"
+    again = f"run the same command again: it uses the reports in {out}.partial and charges no user twice"
     with report_progress_on_interrupt(done, again), counting("charging", len(users)) as advance:
 
         def on_batch(batch: int) -> None:
@@ -366,13 +364,21 @@ def _charged(
                 note_refused([user])
             first_refused.extend(refused[: MOST_QUOTED - len(first_refused)])
 
-        calls: Any = {"policy": policy, "secrets": secrets, "on_batch": on_batch, "on_refused": on_refused}
-        if receipts is None:
-            return release(out, collection, ledger, values, users, public=public, **calls)
-        from ldp_budget.reports.receipted_release import release_with_receipts
-
-        local = check_local(ledger, "run randomize --receipts on the machine of the ledger")
-        return release_with_receipts(out, receipts, collection, local, values, users, **calls)
+        if receipts is not None:
+            check_local(ledger, "run randomize --receipts on the machine of the ledger")
+        return release(
+            out,
+            collection,
+            ledger,
+            values,
+            users,
+            policy=policy,
+            secrets=secrets,
+            public=public,
+            receipts=receipts,
+            on_batch=on_batch,
+            on_refused=on_refused,
+        )
 
 
 def _uncharged(

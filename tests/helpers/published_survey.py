@@ -20,8 +20,8 @@ from ldp_budget import Accountant, mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget.registry.collections import Collection, survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
+from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.inbox import Inbox, Marks
-from ldp_budget.reports.receipted_release import release_with_receipts
 from ldp_budget_surveys.publication import log
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, account_leaf
@@ -56,14 +56,14 @@ class PublishedSurvey:
         self.names = names[:asked]
         domain = self.collection.mechanism.domain
         self.values = np.arange(asked) % domain.size  # type: ignore[union-attr]
-        release_with_receipts(
+        release(
             folder / "reports",
-            folder / "receipts",
             self.collection,
             self.accountant,
             self.values,
             self.names,
             policy="default",
+            receipts=folder / "receipts",
         )
         self.publisher = Publisher(self.accountant)
         self.key = self.publisher.new_key("ask.example.org/surveys")

@@ -3,7 +3,8 @@
 An interruption neither charges a user twice nor releases an uncharged report. The users are charged batch by batch,
 with an idempotency key that is bound to the whole input. Only then are the reports of the accepted users drawn and
 stored in `OUT.partial`. At the end the output file gets its name. A report of a user who was refused, or not charged
-yet, is never on the disk.
+yet, is never on the disk. A release with receipts is the exception: the ledger stores each report with its charge, so
+the reports are drawn and stored before.
 
 To resume an interrupted run, run it again with the same input. Charges are not repeated, and stored reports are
 reused and never drawn again. When the output file has its name, `OUT.partial` is removed and the run is complete. The
@@ -24,6 +25,7 @@ import os
 import secrets as random
 import struct
 import zlib
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
@@ -50,6 +52,7 @@ _FORMAT = b"ldp-budget release "
 _MAGIC = _FORMAT + b"2\n"
 _SIZE = struct.Struct("<I")
 _BATCH = 10_000
+_BATCH_WITH_RECEIPTS = 1_000
 _KEY_BYTES = 32
 _SLOT = 2 * _KEY_BYTES
 """Size of the key of a mask with its SHA-256.
@@ -83,6 +86,7 @@ def release(
     policy: str,
     secrets: Sequence[bytes] | None = None,
     public: PublicAttributes | None = None,
+    receipts: str | os.PathLike[str] | None = None,
     on_batch: Callable[[int], None] = lambda users: None,
     on_refused: Callable[[list[str]], None] = lambda users: None,
 ) -> Released:
@@ -99,6 +103,8 @@ def release(
         secrets: one secret for each user, for mechanisms that memoise. Reports of one value are then charged along
             its curve.
         public: the public attributes of the users, which the file stores with their reports.
+        receipts: a folder for the receipts with which the respondents check a publication; it is created. The reports
+            are then stored in the ledger too, which must be local, and each user appears once.
         on_batch: called with the number of users after each batch.
         on_refused: called before `on_batch` with the refused users of the batch, including those refused in an
             earlier run.
@@ -109,12 +115,14 @@ def release(
     Raises:
         ReportFileError: `out` exists and no run of it was interrupted; `OUT.partial` belongs to other input or is not
             such a file; another run is writing it; or the files cannot be written. In the first three cases nothing
-            was drawn or charged.
-        InvalidParameter: an argument has the wrong type, `out` is a URL and not a path, or the numbers of users,
-            values and public attributes differ. Nothing was charged.
+            was drawn or charged. Or a receipt exists. Nothing was charged.
+        InvalidParameter: an argument has the wrong type, `out` is a URL and not a path, the numbers of users, values
+            and public attributes differ, or arguments do not go with receipts. Nothing was charged.
         OutsideDomain: a value is not in the declared domain.
         UnknownName: the policy does not exist.
-        NotSupported: the mechanism has no client.
+        PublicationError: the policy has no lifetime limit that a receipt can promise. Nothing was charged.
+        NotSupported: the mechanism has no client; or with receipts, no client program, or the package cryptography is
+            missing.
         LedgerError: the ledger cannot be read or written.
     """
     import numpy as np
@@ -133,24 +141,44 @@ def release(
     _check_drawable(collection, values, secrets)
     if public is not None and len(public) != len(values):
         raise InvalidParameter("public", f"attributes of {len(values)} users", f"those of {len(public)}")
+    if public is not None and receipts is not None:
+        raise InvalidParameter(
+            "public", "left out with receipts, whose reports carry no attributes", shown(public.names)
+        )
+    kept = None
+    if receipts is not None:
+        from .receipt_files import Receipts
+
+        kept = Receipts(receipts, collection, accountant, policy, users)
     refused = 0
     mechanism = collection.mechanism
     # Raise for an unknown policy or an invalid output path before anything is stored.
-    singly = secrets is not None or accountant.policy(policy).plan is not None
+    singly = kept is not None or secrets is not None or accountant.policy(policy).plan is not None
     writer = writer_to(out, collection, charged=True, public=() if public is None else public.names)
     digest = accountant.keyed_digest(input_digest(values, users, policy, singly, public))
-    with _Store(Path(out), collection, digest) as store:
+    size = _BATCH if kept is None else _BATCH_WITH_RECEIPTS
+    with ExitStack() as held:
+        if kept is not None:
+            held.enter_context(kept.alone(resumes=os.path.exists(f"{out}.partial")))
+        store = held.enter_context(_Store(Path(out), collection, digest, receipts=kept is not None))
         if isinstance(writer, PartitionWriter):
             writer.call(store.run)  # a resumed run makes a partition of the same name, so only one is ever counted
         with writer:
-            for number, start in enumerate(range(0, len(values), _BATCH)):
-                batch = slice(start, start + _BATCH)
+            for number, start in enumerate(range(0, len(values), size)):
+                batch = slice(start, start + size)
                 own = None if secrets is None else secrets[batch]
                 names = list(users[batch])
-                charge = _Charge(accountant, collection, policy, f"{store.run}/{number}")
                 labels = labels_of(collection, values[batch], own)
-                accepted = charge.one_by_one(names, labels) if singly else charge.together(names)
                 drawn = store.stored(number)
+                if kept is not None:
+                    if drawn is None:
+                        drawn = store.add(
+                            _places(range(len(names))), collection.randomize(values[batch], secrets=own)
+                        )
+                    accepted = _places(kept.charge(store.run, store.seed, start, drawn.reports, labels))
+                else:
+                    charge = _Charge(accountant, collection, policy, f"{store.run}/{number}")
+                    accepted = charge.one_by_one(names, labels) if singly else charge.together(names)
                 if drawn is None:
                     some = None if own is None else [own[place] for place in accepted]
                     drawn = store.add(accepted, collection.randomize(values[batch][accepted], secrets=some))
@@ -163,6 +191,8 @@ def release(
                 on_refused([name for place, name in enumerate(given[batch]) if place not in stays])
                 on_batch(len(names))
             writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
+        if kept is not None:
+            os.sync()  # the receipts: without the seed they cannot be written again
         store.remove()
     return Released(len(values) - refused, refused)
 
@@ -271,10 +301,14 @@ class _Drawn(NamedTuple):
 class _Store:
     """The file `OUT.partial` with the reports of charged users. An incompletely stored batch is unreadable."""
 
-    def __init__(self, out: Path, collection: Collection, digest: str) -> None:
+    def __init__(self, out: Path, collection: Collection, digest: str, *, receipts: bool = False) -> None:
         self._out = out
         self._path = Path(f"{out}.partial")
-        self._header = {"fingerprint": collection.fingerprint, "input": digest}
+        self._header: dict[str, Any] = {"fingerprint": collection.fingerprint, "input": digest}
+        if receipts:
+            self._header["receipts"] = True
+        self.seed = random.token_bytes(_KEY_BYTES)
+        """The seed of the secrets in the receipts."""
         self._batches: list[_Drawn] = []
         self._file: IO[bytes] | None = None
         self.run = ""
@@ -348,7 +382,8 @@ class _Store:
             raise ReportFileError(str(self._out), _FINISHED, hint=_NEW_ROUND)
         self.run = random.token_hex(16)
         self._file.truncate(0)
-        self._file.write(_MAGIC + json.dumps({"run": self.run, **self._header}).encode() + b"\n")
+        own = {"run": self.run, **({"seed": self.seed.hex()} if "receipts" in self._header else {})}
+        self._file.write(_MAGIC + json.dumps({**own, **self._header}).encode() + b"\n")
         self._sync()
         sync_folder(self._path.parent)
 
@@ -356,7 +391,7 @@ class _Store:
         assert self._file is not None
         try:
             header = json.loads(line)
-            self.run = str(header.pop("run"))
+            self.run, self.seed = str(header.pop("run")), bytes.fromhex(header.pop("seed", ""))
         except (ValueError, KeyError, AttributeError, TypeError):
             raise ReportFileError(str(self._path), _FOREIGN, hint=_MOVE) from None
         if header != self._header:

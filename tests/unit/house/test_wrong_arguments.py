@@ -191,6 +191,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
     released = {
         **{"out": "out", "collection": POLL, "accountant": accountant, "values": np.array([0, 1])},
         **{"users": ["u", "v"], "policy": "default", "secrets": None, "on_batch": bool, "on_refused": bool},
+        "receipts": None,
     }
     return {
         "Accountant": (

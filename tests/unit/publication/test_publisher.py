@@ -15,9 +15,10 @@ import pytest
 
 from ldp_budget import Accountant, mechanism
 from ldp_budget._files import canonical_json
-from ldp_budget.errors import PublicationError, ReportFileError
+from ldp_budget.errors import InvalidParameter, PublicationError, ReportFileError
+from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.inbox import Inbox, Marks
-from ldp_budget.reports.receipted_release import release_with_receipts
+from ldp_budget.reports.public_attributes import PublicAttributes
 from ldp_budget_surveys.publication.estimate import estimate_of
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, charge_of
@@ -102,7 +103,7 @@ def test_memoised_reports_are_published_as_a_number(tmp_path: Path) -> None:
         users = [f"user{place}" for place in range(5)]
         values, secrets = np.arange(5) % 4, [bytes([place]) * 32 for place in range(5)]
         out, receipts = tmp_path / "reports", tmp_path / "receipts"
-        release_with_receipts(out, receipts, collection, accountant, values, users, policy="default", secrets=secrets)
+        release(out, collection, accountant, values, users, policy="default", secrets=secrets, receipts=receipts)
         publisher = Publisher(accountant)
         key = publisher.new_key("log")
         statement = publisher.publish(collection, tmp_path / "site").statement
@@ -215,9 +216,8 @@ def test_proof_after_a_later_charge_states_the_published_total(survey: Published
 @pytest.mark.slow
 def test_proof_of_a_respondent_who_joined_later_is_refused(survey: PublishedSurvey, tmp_path: Path) -> None:
     out, receipts = tmp_path / "more", tmp_path / "later"
-    release_with_receipts(
-        out, receipts, survey.collection, survey.accountant, np.array([1]), ["late"], policy="default"
-    )
+    late = np.array([1]), ["late"]
+    release(out, survey.collection, survey.accountant, *late, policy="default", receipts=receipts)
     with pytest.raises(PublicationError, match="made before the charge"):
         survey.publisher.prove("commute", json.loads((receipts / "late.json").read_bytes()))
 
@@ -253,21 +253,21 @@ def test_interrupted_release_draws_no_report_twice(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            release_with_receipts(out, folder, collection, accountant, values, users, policy="default", on_batch=stop)
+            release(out, collection, accountant, values, users, policy="default", on_batch=stop, receipts=folder)
         first = {path.name: path.read_bytes() for path in folder.glob("*.json")}
-        done = release_with_receipts(out, folder, collection, accountant, values, users, policy="default")
+        done = release(out, collection, accountant, values, users, policy="default", receipts=folder)
         box = Inbox(accountant, collection)
         assert (done.reports, done.refused, len(box)) == (8, 0, 8)
         assert {path.name: path.read_bytes() for path in folder.glob("*.json")} == first
         assert sorted(path.name for path in folder.iterdir()) == sorted(first)
         with pytest.raises(ReportFileError, match="already exists"):
-            release_with_receipts(out, folder, collection, accountant, values, users, policy="default")
+            release(out, collection, accountant, values, users, policy="default", receipts=folder)
 
 
 def test_release_interrupted_at_its_very_end_is_finished_by_a_repetition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ldp_budget.reports import receipted_release
+    from ldp_budget.reports import charged_release
 
     collection, arguments = a_collection(), (np.arange(3), ["ada", "bob", "eve"])
     out, folder = tmp_path / "reports", tmp_path / "receipts"
@@ -279,14 +279,62 @@ def test_release_interrupted_at_its_very_end_is_finished_by_a_repetition(
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(receipted_release._Run, "end", stop)
+            patch.setattr(charged_release._Store, "remove", stop)
             with pytest.raises(KeyboardInterrupt):
-                release_with_receipts(out, folder, collection, accountant, *arguments, policy="default")
+                release(out, collection, accountant, *arguments, policy="default", receipts=folder)
         first = out.read_bytes()
-        done = release_with_receipts(out, folder, collection, accountant, *arguments, policy="default")
+        done = release(out, collection, accountant, *arguments, policy="default", receipts=folder)
         assert (done.reports, len(Inbox(accountant, collection))) == (3, 3)
     assert len(out.read_bytes()) == len(first)
     assert sorted(path.name for path in folder.iterdir()) == ["ada.json", "bob.json", "eve.json"]
+
+
+def test_interrupted_release_with_receipts_is_not_finished_without_them(tmp_path: Path) -> None:
+    """Its reports would not be in the ledger, and its charges would have other keys."""
+    collection, arguments = a_collection(), (np.arange(3), ["ada", "bob", "eve"])
+    out, folder = tmp_path / "reports", tmp_path / "receipts"
+
+    def stop(batch: int) -> None:
+        raise KeyboardInterrupt
+
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+        for began, resumed in (({"receipts": folder}, {}), ({}, {"receipts": folder})):
+            with pytest.raises(KeyboardInterrupt):
+                release(out, collection, accountant, *arguments, policy="default", on_batch=stop, **began)
+            head = accountant.position()
+            with pytest.raises(ReportFileError, match="interrupted run with another"):
+                release(out, collection, accountant, *arguments, policy="default", **resumed)
+            assert accountant.position() == head
+            Path(f"{out}.partial").unlink()
+
+
+@pytest.mark.parametrize("fault", ["a receipt", "an older run", "a repeated user", "public attributes"])
+def test_release_with_receipts_that_cannot_be_written_charges_nobody(tmp_path: Path, fault: str) -> None:
+    collection, folder = a_collection(), tmp_path / "receipts"
+    folder.mkdir()
+    users = ["ada", "ada" if fault == "a repeated user" else "bob"]
+    public = PublicAttributes.of(["region"], [["north"], ["south"]]) if fault == "public attributes" else None
+    if fault in ("a receipt", "an older run"):
+        (folder / ("bob.json" if fault == "a receipt" else ".run")).write_text("{}")
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+        head = accountant.position()
+        with pytest.raises((InvalidParameter, ReportFileError)):
+            release(
+                tmp_path / "out",
+                collection,
+                accountant,
+                np.arange(2),
+                users,
+                policy="default",
+                receipts=folder,
+                public=public,
+            )
+        assert accountant.position() == head
+    assert not (tmp_path / "out.partial").exists()
 
 
 def test_refused_user_gets_no_receipt(tmp_path: Path) -> None:
@@ -295,15 +343,15 @@ def test_refused_user_gets_no_receipt(tmp_path: Path) -> None:
         accountant.set_policy("default", ["lifetime=4"])
         accountant.spend("poor", mechanism("oue").calibrate(epsilon="3.5", domain_size=4))
         accountant.add_collection(collection)
-        done = release_with_receipts(
+        done = release(
             tmp_path / "reports",
-            tmp_path / "receipts",
             collection,
             accountant,
             np.array([0, 1]),
             ["rich", "poor"],
             policy="default",
             on_refused=refused.extend,
+            receipts=tmp_path / "receipts",
         )
     assert (done.reports, done.refused, refused) == (1, 1, ["poor"])
     assert [path.name for path in (tmp_path / "receipts").iterdir()] == ["rich.json"]
@@ -390,8 +438,8 @@ def _more(survey: PublishedSurvey, folder: Path, users: list[str]) -> None:
     """Charge more users, with receipts in `folder`."""
     folder.mkdir()
     values = np.arange(len(users)) % 4
-    made = (folder / "reports", folder / "receipts", survey.collection, survey.accountant, values, users)
-    release_with_receipts(*made, policy="default")
+    made = (folder / "reports", survey.collection, survey.accountant, values, users)
+    release(*made, policy="default", receipts=folder / "receipts")
 
 
 @pytest.mark.slow
@@ -471,7 +519,7 @@ def test_release_under_a_policy_that_cannot_be_promised_charges_nobody(tmp_path:
         accountant.add_collection(collection)
         users = (accountant, np.array([1]), ["ada"])
         with pytest.raises(PublicationError, match="no lifetime limit"):
-            release_with_receipts(tmp_path / "out", tmp_path / "receipts", collection, *users, policy="default")
+            release(tmp_path / "out", collection, *users, policy="default", receipts=tmp_path / "receipts")
         assert accountant.history("ada") == []
 
 
@@ -483,7 +531,7 @@ def test_survey_under_another_measure_is_proved(tmp_path: Path, rule: str, measu
         collection = a_collection()
         accountant.add_collection(collection)
         users = (accountant, np.arange(6) % 4, [f"user{place}" for place in range(6)])
-        release_with_receipts(tmp_path / "out", tmp_path / "receipts", collection, *users, policy="default")
+        release(tmp_path / "out", collection, *users, policy="default", receipts=tmp_path / "receipts")
         publisher = Publisher(accountant)
         key, receipt = publisher.new_key("log").verifier_key, tmp_path / "receipts" / "user1.json"
         publisher.publish(collection, tmp_path / "site")
