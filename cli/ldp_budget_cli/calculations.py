@@ -40,7 +40,7 @@ from .survey_plan import PlanGroup
 from .tables import Affordable, Loss, print_fields, print_row_table, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from decimal import Decimal
 
     from ldp_budget.accounting.rule_comparison import Rules
@@ -120,24 +120,23 @@ def compose(
     certificate: str | None,
     form: str | None,
 ) -> None:
-    from ldp_budget.accounting.rule_comparison import central_of, own_delta, promise_of, totals
+    from ldp_budget.accounting.rule_comparison import composed, own_delta, promise_of
     from ldp_budget.composition.rules import of_one_question
 
     guarantee = promise_of(mechanism)
     delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
-    rules, reasons = totals(mechanism, reports, delta)
+    row, reasons = composed(mechanism, reports, delta, shuffled)
     if rule is not None:
-        rules, reasons = _rule_alone(rule, rules, reasons)
+        _keep_rule(rule, row["rules"], reasons)
+    rules, central = row["rules"], row.get("shuffled")
     if certificate is not None:
         if rule not in (None, "exact"):
             raise click.UsageError(
                 "--certificate certifies the exact total. Write --rule exact, or leave --rule out."
             )
         write_certificate(certificate, [of_one_question(guarantee, reports, "exact")], delta)
-    central, reason = (None, None) if shuffled is None else central_of(mechanism, reports, delta, shuffled)
     if form == JSON:
-        more = {} if shuffled is None else {"shuffled": central}
-        print_json({"reports": reports, "delta": float(delta), "rules": rules, **more})
+        print_json(row)
         return
     if form is not None:
         print_rows(_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
@@ -148,7 +147,7 @@ def compose(
     _print_memoised(guarantee, reports)
     if central is not None:
         click.echo(central_loss(central))
-    print_reasons(reasons if reason is None else {**reasons, "shuffled": reason})
+    print_reasons(reasons)
 
 
 @mechanism_command(
@@ -163,14 +162,15 @@ def compose(
 @click.option("--total-delta", default="0", metavar="D", help="The δ of all K reports together [default: 0]")
 @rows_options
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
-    from ldp_budget.accounting.rule_comparison import by_rule, maker, planned
+    from ldp_budget.accounting.rule_comparison import maker, planned_rules
 
     make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
     epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
-    rules, reasons = by_rule(lambda rule: planned(make, reports, epsilon, delta, rule))
+    row, reasons = planned_rules(make, reports, epsilon, delta)
     if form == JSON:
-        print_json({"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules})
+        print_json(row)
         return
+    rules = row["rules"]
     if form is not None:
         print_rows(_rows(rules), form)
         return
@@ -205,11 +205,14 @@ def _print_next(
         )
 
 
-def _rule_alone(rule: str, rules: Rules, reasons: dict[str, str]) -> tuple[Rules, dict[str, str]]:
-    """Return the result of one rule, and the reason if it does not apply. Raises a click error for another name."""
+def _keep_rule(rule: str, rules: Rules, reasons: dict[str, str]) -> None:
+    """Leave only the result of one rule, and its reason. Raises a click error for another name."""
     if rule not in rules:
         raise click.UsageError(f"--rule must be one of {', '.join(rules)}: got {rule!r}")
-    return {rule: rules[rule]}, {name: reason for name, reason in reasons.items() if name == rule}
+    for name in [*rules]:
+        if name != rule:
+            del rules[name]
+            reasons.pop(name, None)
 
 
 def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
@@ -302,7 +305,7 @@ def compare(
       ldp-budget compare --epsilon 1 --domain-size 7 --users 10000
       ldp-budget compare --epsilon 1 --lower 0 --upper 100 --users 10000
     """
-    from ldp_budget.registry.ranking import rank_frequency, rank_numeric
+    from ldp_budget.accounting.rule_comparison import compared
 
     numeric = _both("lower", lower, "upper", upper)
     if margin is not None and domain_size is None:
@@ -315,13 +318,17 @@ def compare(
             raise click.UsageError("The answers are missing. Add --domain-size D --users N, or --lower L --upper U")
     if total_delta is not None and reports is None:
         raise click.UsageError("--total-delta needs --reports K.")
-    reasons: dict[str, str] = {}
-    totals_of = None if reports is None else _totals_of(reports, total_delta, reasons)
-    rows: list[dict[str, Any]] = []
-    if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, margin=margin, extra=totals_of)
-    if lower is not None and upper is not None:
-        rows += rank_numeric(epsilon, lower, upper, users, extra=totals_of)
+    delta = None if total_delta is None else parse_delta(total_delta)
+    rows, reasons = compared(
+        epsilon,
+        domain_size=domain_size,
+        users=users,
+        lower=lower,
+        upper=upper,
+        margin=margin,
+        reports=reports,
+        delta=delta,
+    )
     if plot is not None:
         from .plots.mechanism import plot_comparison
 
@@ -349,26 +356,6 @@ def _least_users(epsilon: str, domain_size: int, margin: float) -> int:
     users = int(min(enough))
     print_note(f"{counted(users, 'respondent')}, the least number that gives the margin with the best mechanism")
     return users
-
-
-def _totals_of(
-    reports: int, total_delta: str | None, reasons: dict[str, str]
-) -> Callable[[Mechanism], dict[str, Any]]:
-    """Return a function that gives a row's totals for so many reports, as `compose --json` does.
-
-    `reasons` collects the reasons why rules are missing.
-    """
-    from ldp_budget.accounting.rule_comparison import own_delta, totals
-
-    given = None if total_delta is None else parse_delta(total_delta)
-
-    def of_row(mechanism: Mechanism) -> dict[str, Any]:
-        delta = own_delta(mechanism.guarantee, reports) if given is None else given
-        rules, missing = totals(mechanism, reports, delta)
-        reasons.update(missing)
-        return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
-
-    return of_row
 
 
 def _print_totals(rows: list[dict[str, Any]], reports: int) -> None:

@@ -54,47 +54,27 @@ def calibrate(asked: Asked) -> Any:
 
 def compose(asked: Asked) -> Any:
     """Return the output of `compose --json`."""
-    from ldp_budget.accounting.rule_comparison import central_of, own_delta, promise_of, totals
+    from ldp_budget.accounting.rule_comparison import composed
 
-    made, reports = _made(asked), asked["reports"]
-    delta = own_delta(promise_of(made), reports) if asked["total_delta"] is None else _delta(asked)
-    rules, _ = totals(made, reports, delta)
-    row = {"reports": reports, "delta": float(delta), "rules": rules}
-    if asked["shuffled"] is not None:
-        row["shuffled"], _ = central_of(made, reports, delta, asked["shuffled"])
-    return row
+    return composed(_made(asked), asked["reports"], _delta(asked), asked["shuffled"])[0]
 
 
 def plan(asked: Asked) -> Any:
     """Return the output of `plan --json`; for a collection, of its mechanism at another ε."""
-    from ldp_budget.accounting.rule_comparison import by_rule, maker, planned
+    from ldp_budget.accounting.rule_comparison import maker, planned_rules
 
     make = _made(asked).at_epsilon if asked["at_epsilon"] else maker(_kind(asked), _without_targets(asked))
-    epsilon, delta, reports = _amount("total_epsilon", asked["total_epsilon"]), _delta(asked), asked["reports"]
-    rules, _ = by_rule(lambda rule: planned(make, reports, epsilon, delta, rule))
-    return {"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules}
+    delta = _delta(asked)
+    assert delta is not None
+    return planned_rules(make, asked["reports"], _amount("total_epsilon", asked["total_epsilon"]), delta)[0]
 
 
 def compare(asked: Asked) -> Any:
     """Return the output of `compare --json`."""
-    from ldp_budget.accounting.rule_comparison import own_delta, totals
-    from ldp_budget.registry.ranking import rank_frequency, rank_numeric
+    from ldp_budget.accounting.rule_comparison import compared
 
-    reports, given = asked["reports"], None if asked["total_delta"] is None else _delta(asked)
-
-    def with_total(made: Mechanism) -> dict[str, Any]:
-        delta = own_delta(made.guarantee, reports) if given is None else given
-        rules, _ = totals(made, reports, delta)
-        return {"totals": {"reports": reports, "delta": float(delta), "rules": rules}}
-
-    with_totals = None if reports is None else with_total
-    rows: list[dict[str, Any]] = []
-    if asked["domain_size"] is not None:
-        answers, users, margin = asked["domain_size"], asked["users"], asked["margin"]
-        rows += rank_frequency(asked["epsilon"], answers, users, margin=margin, extra=with_totals)
-    if asked["lower"] is not None:
-        rows += rank_numeric(asked["epsilon"], asked["lower"], asked["upper"], asked["users"], extra=with_totals)
-    return rows
+    names = ("epsilon", "domain_size", "users", "lower", "upper", "margin", "reports")
+    return compared(**{name: asked[name] for name in names}, delta=_delta(asked))[0]
 
 
 def simulate(asked: Asked) -> Any:
@@ -134,10 +114,11 @@ def _amount(option: str, value: Any) -> Decimal:
         raise InvalidParameter(option, "a finite number", str(value)) from None
 
 
-def _delta(asked: Asked) -> Decimal:
+def _delta(asked: Asked) -> Decimal | None:
     from ldp_budget.accounting.rule_comparison import check_delta
 
-    return check_delta(_amount("total_delta", asked["total_delta"]))
+    given = asked["total_delta"]
+    return None if given is None else check_delta(_amount("total_delta", given))
 
 
 def estimate(asked: Asked) -> Any:

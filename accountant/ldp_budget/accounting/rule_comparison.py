@@ -1,4 +1,7 @@
-"""The total cost of many reports of one mechanism, and the affordable cost per report, under every rule."""
+"""The total cost of many reports of one mechanism, and the affordable cost per report, under every rule.
+
+`composed`, `planned_rules` and `compared` return the JSON objects that the commands and the service print.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from ..guarantees import Memoised, Unbounded
 from ..guarantees.costs import measure_at
 from ..guarantees.fixed_point import decimal, float_down
 from ..registry.questionnaire import Questionnaire
+from ..registry.ranking import rank_frequency, rank_numeric
 from ..sdk.domain import Categories
 from .plans import enforceable, largest_epsilon
 
@@ -184,3 +188,61 @@ def maker(mechanism: type[Mechanism], options: Mapping[str, Any]) -> Callable[[D
     # Errors in the other options are raised here, once, and not later as an ε that never fits.
     mechanism.calibrate(**options, epsilon="1")
     return lambda epsilon: mechanism.calibrate(**options, epsilon=epsilon)
+
+
+def composed(
+    mechanism: Mechanism, reports: int, delta: Decimal | None, shuffled: int | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The JSON object of `compose`, and the reasons why figures are missing.
+
+    Parameters:
+        mechanism: a mechanism with its parameters.
+        reports: the number of reports of one user.
+        delta: of the total; None for the sum of the reports' own.
+        shuffled: the number of users among whom the reports are shuffled; None for no central loss.
+    """
+    delta = own_delta(promise_of(mechanism), reports) if delta is None else delta
+    rules, reasons = totals(mechanism, reports, delta)
+    row = {"reports": reports, "delta": float(delta), "rules": rules}
+    if shuffled is not None:
+        row["shuffled"], reason = central_of(mechanism, reports, delta, shuffled)
+        reasons |= {} if reason is None else {"shuffled": reason}
+    return row, reasons
+
+
+def planned_rules(
+    make: Callable[[Decimal], Mechanism], reports: int, epsilon: Decimal, delta: Decimal
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The JSON object of `plan` for so many reports, and the reasons why rules are missing; `make` as in `planned`."""
+    rules, reasons = by_rule(lambda rule: planned(make, reports, epsilon, delta, rule))
+    return {"reports": reports, "epsilon": float(epsilon), "delta": float(delta), "rules": rules}, reasons
+
+
+def compared(
+    epsilon: Any,
+    *,
+    domain_size: int | None,
+    users: int | None,
+    lower: Any,
+    upper: Any,
+    margin: float | None,
+    reports: int | None,
+    delta: Decimal | None,
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The rows of `compare`, each with the totals of so many reports if asked, and the reasons why rules are missing."""
+    reasons: dict[str, str] = {}
+
+    def with_totals(mechanism: Mechanism) -> dict[str, Any]:
+        assert reports is not None
+        given = own_delta(mechanism.guarantee, reports) if delta is None else delta
+        rules, missing = totals(mechanism, reports, given)
+        reasons.update(missing)
+        return {"totals": {"reports": reports, "delta": float(given), "rules": rules}}
+
+    extra = None if reports is None else with_totals
+    rows: list[dict[str, Any]] = []
+    if domain_size is not None and users is not None:
+        rows += rank_frequency(epsilon, domain_size, users, margin=margin, extra=extra)
+    if lower is not None and upper is not None:
+        rows += rank_numeric(epsilon, lower, upper, users, extra=extra)
+    return rows, reasons
