@@ -31,11 +31,12 @@ import ldp_budget
 from command_line import CommandLine
 from fixed_clock import Clock
 from ldp_budget.accounting.accountant import Accountant
-from ledger_places import InMemory, Place
 from tiers import TIERS, mark_some, part, part_of, tier_of, tiers_of
 
 # Tests that several ledgers inherit; their assertions are as telling as those of a test file.
-pytest.register_assert_rewrite("ledger_contract", "ledger_model", "measured_contract")
+pytest.register_assert_rewrite("contract")
+
+from contract.places import InMemory, Place  # noqa: E402
 
 # How long an example takes says nothing about whether it is right. A test that is content with less, or wants more,
 # takes a part or a multiple of `settings.default.max_examples`.

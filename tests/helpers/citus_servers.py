@@ -25,8 +25,8 @@ from typing import Any
 
 import pytest
 
+from contract.places import Now
 from ldp_budget import Accountant
-from ledger_places import Now
 from postgres_places import Empty
 from postgres_servers import HOST, PREFIX, Server, find_binaries, in_this_process
 

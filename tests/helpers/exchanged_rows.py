@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contract.acts import CURVE, check, coin, made, promising
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.accounting.batch import FEW, Spend
 from ldp_budget.accounting.stored_reports import Taken
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, check, coin, made, promising
 
 HALF = coin("0.5")
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from contract.acts import check, coin, made
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.accounting import engine
@@ -15,7 +16,6 @@ from ldp_budget.accounting.batch import FEW, Spend
 from ldp_budget.accounting.charge_request import ChargeRequest, request_template
 from ldp_budget.accounting.principals import LOCAL, Principal
 from ldp_budget.ledger.write_queue import Work, run_each
-from ledger_contract import check, coin, made
 from ledger_inside import ledger_of
 
 WRITERS: tuple[str | None, ...] = (None, "plain", "of-a", "of-b")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contract.acts import CURVE, coin, made, promising, send, write_record
 from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, UnknownName
 from ldp_budget.accounting.plans import Plan
@@ -14,7 +15,6 @@ from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, coin, made, promising, send, write_record
 
 USERS = [f"user-{number}" for number in range(12)]
 

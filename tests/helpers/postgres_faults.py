@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from contract.acts import check, coin, in_threads, spent
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import check, coin, in_threads, spent
 from ledger_inside import waiting_in
 from postgres_servers import wait_until
 

@@ -1,4 +1,4 @@
-"""The places of the tests' ledgers on a real server, each in its own database, see `ledger_contract.Place`."""
+"""The places of the tests' ledgers on a real server, each in its own database, see `contract.places.Place`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import uuid
 
 import pytest
 
+from contract.places import Now
 from ldp_budget import Accountant
 from ldp_budget._files import create_private
 from ldp_budget_postgres import pool, store
 from ldp_budget_postgres.schema import PARTITIONED
-from ledger_places import Now
 from postgres_servers import in_this_process, reason_for_none, shared_server
 
 

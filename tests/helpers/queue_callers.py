@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from contract.acts import coin
 from ldp_budget import Accountant
 from ldp_budget.ledger.storage import Attempt
 from ldp_budget.ledger.write_queue import Work, WriteQueue
-from ledger_contract import coin
 from ledger_inside import BusyWriter
 
 Call = Callable[[], Any]

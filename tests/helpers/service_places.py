@@ -1,4 +1,4 @@
-"""The places of the tests' ledgers behind a real service, see `ledger_contract.Place`.
+"""The places of the tests' ledgers behind a real service, see `contract.places.Place`.
 
 The service runs in a thread of this process, over real sockets, so that it shares the clock of a test. Starting a
 server takes longer than most tests, so all of a process share one, and each puts its own ledger behind it.
@@ -19,6 +19,8 @@ from unittest.mock import patch
 import uvicorn
 from fastapi import FastAPI
 
+from contract.acts import PROMISED, Promise
+from contract.places import Place
 from ldp_budget import Accountant
 from ldp_budget.accounting.principals import LOCAL, Principal
 from ldp_budget.registry import plugins
@@ -26,7 +28,6 @@ from ldp_budget.registry.plugins import Plugin, Registry
 from ldp_budget_service import Settings, create_app
 from ldp_budget_service.api_keys import ApiKey
 from ldp_budget_service.client import Client
-from ledger_contract import PROMISED, Place, Promise
 
 Now = Callable[[], datetime | float]
 

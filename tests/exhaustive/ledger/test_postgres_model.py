@@ -1,12 +1,12 @@
-"""A ledger of several partitions on a server, step by step against the model in `ledger_model`."""
+"""A ledger of several partitions on a server, step by step against the model in `contract.model`."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import settings
 
+from contract.model import LedgerMachine
 from ldp_budget_postgres.pool import OLDEST
-from ledger_model import LedgerMachine
 from postgres_places import Emptied
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.usefixtures("own_keys")]

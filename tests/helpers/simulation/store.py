@@ -14,11 +14,11 @@ from itertools import chain, count
 from random import Random
 from typing import Any, NamedTuple
 
+from contract.toy_store import ToyRows
 from ldp_budget.errors import LedgerError
 from ldp_budget.ledger import models
 from ldp_budget.ledger.keyed_hashing import Key
 from ldp_budget.ledger.storage import Attempt, Prefetch
-from toy_store import ToyRows
 
 FAULTS = {
     "crash": "the process ends at a call of the store, or just before the commit",

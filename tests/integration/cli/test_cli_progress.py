@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import coin
 from ldp_budget import Accountant
-from ledger_contract import coin
 
 VERIFY = "from ldp_budget_cli import main; main()"
 

@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+from contract.acts import coin
 from ldp_budget import Accountant, InvalidParameter
 from ldp_budget.accounting import bulk_run
 from ldp_budget_service.api.schemas import MOST_LINES
 from ldp_budget_service.client import Client
 from ldp_budget_service.routes import spends
-from ledger_contract import coin
 from service_threads import Served
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from contract import LedgerContract
+from contract.acts import check, coin, everything, spent
+from contract.places import InFile
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, UnknownName
-from ledger_contract import LedgerContract, check, coin, everything, spent
-from ledger_places import InFile
 from postgres_places import Emptied
 from service_places import Behind, plugin_of_promises
 

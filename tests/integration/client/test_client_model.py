@@ -1,4 +1,4 @@
-"""A ledger behind a service, step by step against the model in `ledger_model`."""
+"""A ledger behind a service, step by step against the model in `contract.model`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from ledger_model import LedgerMachine
-from ledger_places import InFile
+from contract.model import LedgerMachine
+from contract.places import InFile
 from postgres_places import Emptied
 from service_places import Behind, plugin_of_promises
 

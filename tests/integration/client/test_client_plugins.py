@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contract.acts import coin, promising
 from fixed_clock import Clock
 from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
@@ -17,7 +18,6 @@ from ldp_budget.registry.plugins import Plugin, Registry
 from ldp_budget.registry.third_party import charged_for
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget_service.client import Client
-from ledger_contract import coin, promising
 from service_places import Keys, plugin_of_promises, shared_service
 
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
+from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ldp_budget.accounting.principals import LOCAL
 from ldp_budget_service.api.schemas import header_of
 from ldp_budget_service.client import Client, ServiceProblem
-from ledger_contract import coin
 from service_places import Keys, shared_service
 
 KEY = "ldpb_a-secret-key"

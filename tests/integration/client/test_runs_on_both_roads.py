@@ -9,12 +9,12 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+from contract.acts import coin
 from ldp_budget import Accountant, Collection, KeyConflict, LedgerError, mechanism
 from ldp_budget.accounting import bulk_run
 from ldp_budget.accounting.budget_client import BudgetClient
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.client import Client
-from ledger_contract import coin
 from service_threads import Served
 
 USERS = [f" user {number % 23} é" for number in range(40)]

@@ -14,9 +14,9 @@ from textwrap import dedent
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.sqlite import file_guard
-from ledger_contract import check, coin, spent
 
 
 def contents(folder: Path) -> dict[str, bytes]:

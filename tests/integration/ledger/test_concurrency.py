@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import check, spent
 from ldp_budget import Accountant
-from ledger_contract import check, spent
 from ledger_processes import together
 
 # -- processes and threads -----------------------------------------------------------------------------------

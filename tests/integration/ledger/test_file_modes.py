@@ -16,10 +16,10 @@ import pytest
 
 import ldp_budget
 from command_line import CommandLine
+from contract.acts import coin
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release
-from ledger_contract import coin
 
 
 @pytest.fixture(autouse=True)

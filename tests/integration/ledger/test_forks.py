@@ -10,8 +10,8 @@ from textwrap import dedent
 
 import pytest
 
+from contract.acts import check
 from ldp_budget import Accountant
-from ledger_contract import check
 
 PROLOGUE = """
 import gc, os, random, signal, subprocess, sys, tempfile, threading, time

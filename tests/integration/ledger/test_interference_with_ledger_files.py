@@ -11,8 +11,8 @@ from textwrap import dedent
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant
-from ledger_contract import check, coin, spent
 
 OTHER = """
 import sys

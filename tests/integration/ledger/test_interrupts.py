@@ -20,12 +20,12 @@ from typing import Any, Self
 
 import pytest
 
+from contract.acts import check, coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
-from ledger_contract import check, coin, spent
 from ledger_inside import store_of
 from postgres_places import Emptied
 from postgres_servers import wait_until

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import check
+from contract.rotation import COIN, Exchanged, ExchangedContract
 from ldp_budget import Accountant
-from ledger_contract import check
-from ledger_exchanges import COIN, Exchanged, ExchangedContract
 from ledger_scripts import let_go, start, wait_until_ready
 from postgres_places import Emptied, new_ledger
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import ledger_killer
+from contract.acts import check
 from ldp_budget import Accountant
 from ldp_budget.accounting import bulk_run
-from ledger_contract import check
 
 KILLS = [
     pytest.param(8, id="8-kills"),

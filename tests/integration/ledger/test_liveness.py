@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import check, coin, spent
 from ledger_inside import ledger_of, store_of
 
 PRELUDE = """

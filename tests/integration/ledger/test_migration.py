@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import move_killer
+from contract.acts import check, coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.errors import LedgerMissing
-from ledger_contract import check, coin
 from migration_story import Story, check_story, said, small
 from postgres_places import new_ledger
 from postgres_servers import shared_server

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from citus_servers import OnCluster
+from contract import StoreContract
+from contract.measures import MeasuredContract
 from ldp_budget.ledger.storage import Prefetch
 from ldp_budget_postgres import PostgresStore
 from ldp_budget_postgres.pool import OLDEST
-from ledger_contract import StoreContract
-from measured_contract import MeasuredContract
 from postgres_places import Emptied, OnServer
 
 pytestmark = pytest.mark.usefixtures("own_keys")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, in_threads, spent
 from ldp_budget import Accountant
-from ledger_contract import check, coin, in_threads, spent
 from postgres_places import new_ledger
 
 pytestmark = pytest.mark.usefixtures("own_keys")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget_postgres import schema, store
 from ldp_budget_postgres import schema as catalog
-from ledger_contract import check, coin, spent
 from postgres_faults import ask, plain_url, signal_backends
 from postgres_places import new_ledger
 from postgres_servers import Server, wait_until

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from contract.acts import check, coin, in_threads
 from ldp_budget import Accountant
-from ledger_contract import check, coin, in_threads
 from ledger_scripts import start, wait_until_ready
 from postgres_places import new_ledger
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, in_threads, spent
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import check, coin, in_threads, spent
 from postgres_faults import (
     NOTHING,
     In,

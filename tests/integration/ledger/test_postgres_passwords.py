@@ -7,8 +7,8 @@ import traceback
 
 import pytest
 
+from contract.acts import coin
 from ldp_budget import Accountant, InvalidParameter, LedgerError
-from ledger_contract import coin
 from postgres_faults import signal_backends, with_port
 from postgres_servers import HOST, Server
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from contract import StoreContract
+from contract.acts import check, coin, in_threads, spent
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import StoreContract, check, coin, in_threads, spent
 from ledger_scripts import outputs, start
 from postgres_faults import entries, plain_url, settle, spend_amid
 from postgres_places import Emptied

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
 from ldp_budget_postgres import schema
-from ledger_contract import check, coin, spent
 from ledger_scripts import let_go, outputs, start, wait_until_ready
 from postgres_faults import ask, entries
 from postgres_places import new_ledger

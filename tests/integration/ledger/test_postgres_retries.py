@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import check, coin, spent
 from postgres_faults import In, ask, entries, plain_url, wait_for_sessions
 from postgres_places import new_ledger
 

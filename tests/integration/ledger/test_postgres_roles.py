@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import ldp_budget
+from contract import StoreContract
+from contract.acts import CURVE, coin, promising
+from contract.places import Now
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.registry.collections import Collection
 from ldp_budget_postgres.schema import PARTITIONED
-from ledger_contract import CURVE, StoreContract, coin, promising
-from ledger_places import Now
 from postgres_places import Empty, OnServer
 from postgres_servers import Server, find_binaries, reason_for_none, standby_of, wait_until
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
 from ldp_budget_postgres import pool, store
-from ledger_contract import check, coin, spent
 from postgres_faults import with_port
 from postgres_places import new_ledger
 from postgres_proxy import Link, Proxy

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.batch import Spend
-from ledger_contract import check, coin, spent
 from postgres_faults import NOTHING, In, ask, signal_backends, wait_for_sessions, with_port
 from postgres_places import new_ledger
 from postgres_proxy import Proxy

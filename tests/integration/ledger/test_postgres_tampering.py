@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from contract.acts import CURVE, check, coin, made, promising, send, write_record
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, Limit
 from ldp_budget.accounting.plans import Plan
@@ -18,7 +19,6 @@ from ldp_budget.ledger.keyed_hashing import KEY_BYTES
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.verification import check_integrity
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, check, coin, made, promising, send, write_record
 from postgres_places import new_ledger
 
 PARTITIONS = 3

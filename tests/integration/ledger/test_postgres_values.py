@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget.ledger.models import StoredPolicy
 from ldp_budget.ledger.storage import UnstorableError
 from ldp_budget.ledger.transaction import Transaction
 from ldp_budget.registry.collections import Collection
-from ledger_contract import check, coin, spent
 from ledger_inside import BusyWriter
 from postgres_faults import In
 from postgres_places import Emptied

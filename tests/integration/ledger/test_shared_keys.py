@@ -7,11 +7,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from contract.acts import check, coin
 from exchanged_rows import BOUND, TABLES, fill
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, UnknownName
 from ldp_budget_postgres import pool
-from ledger_contract import check, coin
 from postgres_faults import ask
 from postgres_places import new_ledger
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.sqlite import log_match
-from ledger_contract import check, coin, spent
 from ledger_inside import store_of, tables, writer_of
 
 MOST = 64 << 20

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant
-from ledger_contract import check, coin, spent
 
 # -- real processes ------------------------------------------------------------------------------------------
 

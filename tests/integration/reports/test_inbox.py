@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from contract.acts import check, in_threads
 from ldp_budget import Accountant, Collection
 from ldp_budget.ledger.models import WAITING, StoredReport
 from ldp_budget.reports.inbox import Inbox
-from ledger_contract import check, in_threads
 from ledger_scripts import let_go, start, wait_until_ready
 from postgres_places import new_ledger
 

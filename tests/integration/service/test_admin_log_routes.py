@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+from contract.acts import write_record
 from ldp_budget import Accountant
 from ldp_budget.accounting.admin_records import _SHAPES
 from ldp_budget_service.server import _log_record_faults
-from ledger_contract import write_record
 from service_farm import MECHANISM
 from service_threads import Served
 

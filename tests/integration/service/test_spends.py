@@ -14,12 +14,12 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+from contract.places import InFile
 from ldp_budget import Accountant
 from ldp_budget.accounting import engine
 from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget_service import schemas
 from ledger_inside import waiting_in
-from ledger_places import InFile
 from postgres_servers import wait_until
 from service_farm import MECHANISM, PATIENCE, Answer, Caller
 from service_threads import Served

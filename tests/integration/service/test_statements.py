@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
+from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget_service.routes.statements import prefers_json
-from ledger_contract import coin
 from service_threads import Served
 
 NAME = "김 철수/1"

@@ -293,7 +293,7 @@ def test_closed_accountant_raises(coin: Coin) -> None:
 
 def test_accountant_opens_a_store_by_the_scheme_of_its_url(monkeypatch: pytest.MonkeyPatch) -> None:
     def entries(*, group: str, name: str) -> list[EntryPoint]:
-        toy = [EntryPoint("toy", "toy_store:opened", "ldp_budget.stores")]
+        toy = [EntryPoint("toy", "contract.toy_store:opened", "ldp_budget.stores")]
         return [entry for entry in toy if (entry.group, entry.name) == (group, name)]
 
     monkeypatch.setattr("importlib.metadata.entry_points", entries)

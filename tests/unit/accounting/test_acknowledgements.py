@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.acts import check, coin, made, write_record
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget.accounting import engine
@@ -20,9 +22,7 @@ from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import NotSupported
 from ldp_budget.ledger.models import EntryProblem, ranges
 from ldp_budget.ledger.snapshot import Reading
-from ledger_contract import check, coin, made, write_record
 from ledger_inside import ledger_of, store_of
-from toy_store import ToyStore
 
 pytestmark = pytest.mark.slow
 

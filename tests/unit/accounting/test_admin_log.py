@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract.acts import made, write_record
 from fixed_clock import Clock
 from ldp_budget import Accountant, ApprovalConflict, InvalidParameter, NameTaken
 from ldp_budget.accounting.admin_log import record_faults
@@ -16,7 +17,6 @@ from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.registry.collections import Collection
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.invitations import Invitations
-from ledger_contract import made, write_record
 
 pytestmark = pytest.mark.policy("lifetime=4")
 

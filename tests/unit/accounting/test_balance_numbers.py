@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.acts import promising
 from ldp_budget import Accountant, Limit, mechanism
 from ldp_budget.accounting.receipts import Amounts, LimitState
 from ldp_budget.guarantees import Approximate
 from ldp_budget.guarantees.fixed_point import LARGEST, Costs, from_units
-from ledger_contract import promising
 
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
 DIGITS = {"epsilon": 9, "delta": 18, "rho": 12, "mu_squared": 12}

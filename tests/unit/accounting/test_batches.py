@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from contract.acts import coin
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import (
     Accountant,
@@ -25,9 +27,7 @@ from ldp_budget.accounting.batch import FAILED, Part, Spend, SpendResult
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.transaction import Transaction
-from ledger_contract import coin
 from ledger_inside import writer_of
-from toy_store import ToyStore
 
 MEMOISED = find("d-bit-flip")(epsilon=1, buckets=8, bits=2, memoize=True)
 PARTY = Collection("party", find("oue")(epsilon="0.5", domain_size=3))

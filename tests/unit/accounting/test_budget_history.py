@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
+from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant
-from ledger_contract import coin
 
 LIMITS = ["lifetime=30,1e-6,zcdp", "lifetime=12", "month=8", "week=5", "day=2"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import ldp_budget
+from contract.acts import promising
 from ldp_budget import Accountant, Mechanism
 from ldp_budget.guarantees import Pure
-from ledger_contract import promising
 
 
 @pytest.fixture

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from contract.acts import CURVE, check, coin, made, promising
+from contract.rotation import exchange as rotate
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, ReservationConflict
 from ldp_budget.accounting.plans import Plan
@@ -22,10 +25,7 @@ from ldp_budget.ledger.calendar import name_at, to_micros
 from ldp_budget.ledger.models import AccountMacState
 from ldp_budget.ledger.row_macs import AccountMacMaker, AccountMacs
 from ldp_budget.ledger.snapshot import Account, Reading
-from ledger_contract import CURVE, check, coin, made, promising
-from ledger_exchanges import exchange as rotate
 from postgres_places import new_ledger
-from toy_store import ToyStore
 
 Row = tuple[Any, ...]
 

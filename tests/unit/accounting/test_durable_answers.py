@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from contract.acts import coin
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.batch import FEW, Spend
@@ -16,9 +18,7 @@ from ldp_budget.accounting.stored_reports import Taken
 from ldp_budget.errors import KeyConflict, ReservationConflict
 from ldp_budget.ledger.sqlite import store as sqlite_store
 from ldp_budget.registry.collections import Collection
-from ledger_contract import coin
 from ledger_inside import store_of
-from toy_store import ToyStore
 
 Verb = Callable[[Accountant], Any]
 """An operation that a client repeats until it has the answer."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget.ledger.sqlite import SqliteStore
-from ledger_contract import coin
 
 pytestmark = pytest.mark.slow
 

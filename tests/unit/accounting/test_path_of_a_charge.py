@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import ldp_budget
+from contract.acts import coin
 from ldp_budget import Accountant
-from ledger_contract import coin
 
 REPORT = coin("0.1")
 OWN = os.path.dirname(ldp_budget.__file__)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
+from contract.acts import CURVE, check, coin, promising
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting import policies
@@ -19,7 +20,6 @@ from ldp_budget.accounting.plans import Plan
 from ldp_budget.composition import Bound, compose
 from ldp_budget.guarantees import Approximate, Laplace
 from ldp_budget.guarantees.fixed_point import decimal
-from ledger_contract import CURVE, check, coin, promising
 
 ONE, HALF, TENTH = coin(1), coin("0.5"), coin("0.1")
 DELTA = Decimal("1e-6")

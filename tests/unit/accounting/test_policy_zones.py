@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.acts import CURVE, check, coin, made, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, LdpBudgetError, Limit
 from ldp_budget.accounting import policies
 from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.ledger import calendar, window_backfill, zones
-from ledger_contract import CURVE, check, coin, made, promising, spent
 
 SEOUL = "Asia/Seoul"
 LIMITS = ["lifetime=90", "day=1"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, UnknownName
-from ledger_contract import coin
 
 pytestmark = pytest.mark.policy("lifetime=9")
 

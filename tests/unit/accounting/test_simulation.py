@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.acts import CURVE, coin, promising
 from ldp_budget import Accountant, InvalidParameter, Limit, Mechanism, NotSupported, Plan, UnknownName, mechanism
 from ldp_budget.accounting.budget_projection import Binding, simulate
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.guarantees import Memoised
-from ledger_contract import CURVE, coin, promising
 
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)  # a Friday
 RAPPOR = mechanism("rappor")(f="0.5", p="0.5", q="0.75", bits=16, hashes=2, cohorts=4)

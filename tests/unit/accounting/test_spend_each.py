@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin
+from contract.places import InToys
+from contract.toy_store import ToyStore
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch, engine
 from ldp_budget.accounting.admission import Decision
@@ -19,9 +22,6 @@ from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget.accounting.receipts import BudgetExceeded, Receipt
 from ldp_budget.ledger import write_queue
 from ldp_budget_service.api_keys import ApiKeys
-from ledger_contract import check, coin
-from ledger_places import InToys
-from toy_store import ToyStore
 
 pytestmark = pytest.mark.policy("lifetime=2")
 

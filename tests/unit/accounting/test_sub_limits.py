@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.acts import check, coin, made
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.limits import as_shares
 from ldp_budget.accounting.policies import Policy
-from ledger_contract import check, coin, made
 
 SHARES: dict[str, Any] = {"team-a": ["lifetime=1"], "team-b": ["lifetime=3"]}
 
@@ -39,7 +39,7 @@ def test_spend_with_a_share_unknown_to_the_policy_is_refused(accountant: Account
 
 
 def test_share_counts_batches_labeled_reports_and_reservations(accountant: Accountant, clock: Clock) -> None:
-    from ledger_contract import CURVE, promising
+    from contract.acts import CURVE, promising
 
     accountant.set_policy("default", ["lifetime=40", "day=30"], shares={"team-a": ["lifetime=9", "day=8"]})
     a = team(accountant, "team-a")
@@ -59,7 +59,7 @@ def test_share_counts_batches_labeled_reports_and_reservations(accountant: Accou
 
 def test_share_after_reports_of_others_is_charged_their_part(accountant: Accountant) -> None:
     """A share began the curve of a label again after reports that others had charged: 2.04 where 5.43 can be lost."""
-    from ledger_contract import CURVE, promising
+    from contract.acts import CURVE, promising
 
     accountant.set_policy("default", ["lifetime=90"], shares={"team-a": ["lifetime=30"]})
     a, rappor = team(accountant, "team-a"), promising(CURVE)

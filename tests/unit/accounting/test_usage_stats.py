@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contract.places import InMemory, InToys
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
 from ldp_budget.accounting.limits import as_limits
@@ -16,7 +17,6 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.policy_versions import change
 from ldp_budget.accounting.usage_stats import Overview, level
 from ldp_budget_service.api_keys import ApiKeys
-from ledger_places import InMemory, InToys
 from postgres_places import new_ledger
 
 RR = mechanism("randomized-response")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, mechanism
 from ldp_budget._validation import canonical_text
@@ -18,7 +19,6 @@ from ldp_budget.accounting.batch import Spend
 from ldp_budget.reports.charged_release import Released, release
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service.invitations import Invitations
-from toy_store import ToyStore
 
 NAME = "Zoë"
 SPELLINGS = (NAME, f"{NAME} ", f"\t{NAME}", f"\N{NO-BREAK SPACE}{NAME}\n", unicodedata.normalize("NFD", NAME))

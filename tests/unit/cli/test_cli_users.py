@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from command_line import CommandLine
+from contract.acts import coin
 from ldp_budget import Accountant
 from ldp_budget_cli import output
-from ledger_contract import coin
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import check, coin, spent
+from contract.places import as_unprivileged, closed_copy
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import check, coin, spent
-from ledger_places import as_unprivileged, closed_copy
 
 
 def contents(folder: Path) -> dict[str, bytes]:

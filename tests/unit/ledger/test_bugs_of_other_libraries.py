@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.acts import CURVE, coin, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.composition import compose
 from ldp_budget.guarantees import Gaussian, Pure
-from ledger_contract import CURVE, coin, promising, spent
 from ledger_inside import writer_of
 
 # -- sums in floating point (diffprivlib's BudgetAccountant) ---------------------------------------------------

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
+from contract.acts import CURVE, check, coin, made, promising, send
 from ldp_budget import Accountant, LdpBudgetError, LedgerError, Limit
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, check, coin, made, promising, send
 
 VALUES = st.one_of(
     st.sampled_from(["", "x", "LIFETIME SHARE:1", "lifetime share:x", "day", "week", "{}", "[]", "null", '{"a": 1}']),

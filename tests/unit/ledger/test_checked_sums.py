@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import CURVE, coin, promising
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, Limit
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.ledger import checked_sums
-from ledger_contract import CURVE, coin, promising
 
 pytestmark = pytest.mark.slow
 USERS = [f"user {number}" for number in range(30)]

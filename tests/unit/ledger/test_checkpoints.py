@@ -8,12 +8,12 @@ from hashlib import sha256
 
 import pytest
 
+from contract.acts import check, coin
+from contract.toy_store import ToyRows, ToyStore
 from ldp_budget import Accountant
 from ldp_budget.ledger import checkpoints
 from ldp_budget.ledger.checkpoints import root
 from ldp_budget.ledger.models import Checkpoint
-from ledger_contract import check, coin
-from toy_store import ToyRows, ToyStore
 
 
 def leaf(text: bytes) -> bytes:

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.acts import CURVE, check, coin, everything, promising, spent
+from contract.model import Labelled, labelled_sum, same_window
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting.batch import Spend
@@ -20,9 +22,7 @@ from ldp_budget.guarantees import Approximate
 from ldp_budget.guarantees.fixed_point import Costs
 from ldp_budget.ledger import calendar as clocks
 from ldp_budget.ledger.calendar import window_at
-from ledger_contract import CURVE, check, coin, everything, promising, spent
 from ledger_inside import writer_of
-from ledger_model import Labelled, labelled_sum, same_window
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2099, 3, 5, 9, tzinfo=UTC)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.acts import check, coin, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, Mechanism, NotSupported
 from ldp_budget.accounting import batch as batches
@@ -22,7 +23,6 @@ from ldp_budget.accounting import bulk_run
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import Approximate, Gaussian, Memoised, Pure, Unbounded, ZeroConcentrated
 from ldp_budget.ledger.sqlite import connection
-from ledger_contract import check, coin, promising, spent
 
 # -- processes and threads -----------------------------------------------------------------------------------
 

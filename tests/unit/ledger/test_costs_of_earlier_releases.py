@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 import ldp_budget
+from contract.acts import check
 from ldp_budget import Accountant
 from ldp_budget.accounting import charge_request, priced_mechanism
 from ldp_budget.guarantees import Laplace, Pure, SymmetricPair
 from ldp_budget.guarantees.guarantees import Amounts
-from ledger_contract import check
 
 OUE = ldp_budget.mechanism("oue")(epsilon=1, domain_size=4)
 

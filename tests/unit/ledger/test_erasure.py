@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, UnknownName, UserErased
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.key_file import read_key
-from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
 from ledger_inside import tables
 
 RAPPOR = promising(CURVE)

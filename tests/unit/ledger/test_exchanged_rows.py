@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import coin
 from exchanged_rows import BOUND, HALF, TABLES, fill
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.keyed_hashing import Secret
 from ldp_budget.ledger.sqlite import SqliteStore
-from ledger_contract import coin
 
 pytestmark = pytest.mark.slow
 

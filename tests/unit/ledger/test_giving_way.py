@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import coin
 from ldp_budget import Accountant
 from ldp_budget.accounting import batch
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.sqlite.store import SqliteStore
-from ledger_contract import coin
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who waits for a lock")
 USERS = [f"user {number}" for number in range(40)]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import check, coin, spent
 from ledger_inside import store_of, transact
 
 

@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from contract.acts import CURVE, check, coin, promising, spent
+from contract.places import InFile, InMemory, InToys, Place
+from contract.rotation import Exchanged, ExchangedContract, exchange, reopen
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, LedgerMoved, UnknownName
 from ldp_budget.accounting import batch as batches
@@ -21,11 +25,7 @@ from ldp_budget.ledger.hash_chain import canonical_rows, canonical_transaction
 from ldp_budget.ledger.keyed_hashing import Key, new_key
 from ldp_budget.ledger.models import EMPTY_CHAIN, Checkpoint, PricedMechanism, StoredPolicy
 from ldp_budget.ledger.sqlite import SqliteStore
-from ledger_contract import CURVE, check, coin, promising, spent
-from ledger_exchanges import Exchanged, ExchangedContract, exchange, reopen
 from ledger_inside import ledger_of, store_of, tables
-from ledger_places import InFile, InMemory, InToys, Place
-from toy_store import ToyStore
 
 pytestmark = pytest.mark.policy("lifetime=9", "day=9")
 

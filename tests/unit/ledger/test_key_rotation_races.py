@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin, spent
+from contract.rotation import exchange
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing
 from ldp_budget.accounting import ledger_move
 from ldp_budget.ledger.keyed_hashing import Key
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.sqlite import connection
-from ledger_contract import check, coin, spent
-from ledger_exchanges import exchange
 from ledger_inside import ledger_of, store_of
-from toy_store import ToyStore
 
 
 def at_first(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, do: Callable[[], object]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from contract.acts import CURVE, check, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.guarantees import Copies, Memoised
@@ -22,7 +23,6 @@ from ldp_budget.guarantees.memoised_costs import (
 )
 from ldp_budget.ledger import window_backfill
 from ldp_budget_service.api_keys import ApiKeys
-from ledger_contract import CURVE, check, promising, spent
 
 RAPPOR = ldp_budget.mechanism("rappor")(f=0.5, p=0.25, q=0.75, hashes=2, bits=32, cohorts=8, domain_size=4)
 MEAN = ldp_budget.mechanism("one-bit-mean").calibrate(epsilon=4, lower=0, upper=1, rounding=0.5, flip=0.3)

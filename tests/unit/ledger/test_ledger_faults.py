@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
+from contract.acts import CURVE, check, coin, made, promising, send, spent, write_record
 from fixed_clock import Clock
 from ldp_budget import Accountant, LdpBudgetError, LedgerError
 from ldp_budget.accounting.bulk_run import BulkResult
@@ -34,7 +35,6 @@ from ldp_budget.ledger.sqlite import connection as files
 from ldp_budget.ledger.sqlite import file_guard
 from ldp_budget.ledger.verification import check_integrity
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, check, coin, made, promising, send, spent, write_record
 from ledger_inside import ledger_of, replace_writer, store_of, tables, transact, writer_of
 
 

@@ -1,4 +1,4 @@
-"""Ledgers in a file, in memory and of dictionaries in partitions, step by step against the model in `ledger_model`."""
+"""Ledgers in a file, in memory and of dictionaries in partitions, step by step against the model in `contract.model`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from ledger_model import LedgerMachine
-from ledger_places import InFile, InMemory, InToys
+from contract.model import LedgerMachine
+from contract.places import InFile, InMemory, InToys
 
 
 class MemoryMachine(LedgerMachine):

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, promising
+from contract.measures import OUE, MeasuredContract
+from contract.places import InFile, InMemory, InToys, Place
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.ledger import window_backfill
-from ledger_contract import Place, check, promising
-from ledger_places import InFile, InMemory, InToys
-from measured_contract import OUE, MeasuredContract
 
 
 @pytest.mark.slow

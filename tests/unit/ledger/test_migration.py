@@ -16,6 +16,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from contract.acts import CURVE, check, coin, in_threads, promising
+from contract.model import MECHANISMS, TENTH, LedgerMachine
+from contract.places import InToys
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
@@ -25,12 +29,8 @@ from ldp_budget.ledger import migration_copy, window_backfill, write_queue
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.storage import Attempt
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, check, coin, in_threads, promising
-from ledger_model import MECHANISMS, TENTH, LedgerMachine
-from ledger_places import InToys
 from migration_story import CROWD, USERS, Story, check_story, said, small
 from postgres_places import new_ledger
-from toy_store import ToyStore
 
 
 @pytest.fixture(autouse=True)

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger import migration_cutover
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.storage import Attempt
-from ledger_contract import check, coin
 from ledger_inside import ledger_of
 from migration_story import small
-from toy_store import ToyStore
 
 pytestmark = pytest.mark.slow
 

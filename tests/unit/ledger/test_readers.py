@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin
+from contract.places import InFile, InMemory, Place
 from ldp_budget import Accountant, UnknownName
 from ldp_budget.ledger import chain_verification, snapshot
 from ldp_budget.ledger.sqlite.file_guard import _Guard
 from ldp_budget.ledger.sqlite.statements import SqliteRows
-from ledger_contract import check, coin
 from ledger_inside import store_of, tables, transact
-from ledger_places import InFile, InMemory, Place
 
 pytestmark = pytest.mark.policy("lifetime=9")
 

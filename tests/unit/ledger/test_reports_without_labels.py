@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
+from contract.acts import check, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.accounting import decision_replay
 from ldp_budget.guarantees import Memoised, memoised_costs
 from ldp_budget.guarantees.memoised_costs import LabelCount
-from ledger_contract import check, promising, spent
 from memoised_oracle import CLIENTS, most_lost, promise
 
 LOLOHA = ldp_budget.mechanism("loloha").calibrate(epsilon_lifetime=4, epsilon_first="0.061", domain_size=50, g=2)

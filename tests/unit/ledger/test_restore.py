@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import check, coin
 from ldp_budget import Accountant, LdpBudgetError, LedgerError
 from ldp_budget.accounting import connect
 from ldp_budget.ledger.sqlite import restore as restore_module
-from ledger_contract import check, coin
 
 
 def verify(path: str) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ledger_contract import CURVE, coin, in_threads, promising
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
 from ldp_budget.ledger.keyed_hashing import KEY_BYTES
-from ledger_contract import CURVE, coin, in_threads, promising
 from postgres_places import new_ledger
 
 Address = Callable[[], str]

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from contract import StoreContract
+from contract.acts import coin, spent
+from contract.places import InFile, InMemory
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
-from ledger_contract import StoreContract, coin, spent
 from ledger_inside import store_of, tables, writer_of
-from ledger_places import InFile, InMemory
 
 
 class TestInMemory(StoreContract):

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, coin
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.accounting import batch, bulk_run
 from ldp_budget.accounting.batch import Spend
-from ledger_contract import check, coin
-from toy_store import ToyStore
 
 USERS = [f"user {number}" for number in range(12)]
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from contract.acts import CURVE, check, coin, made, promising, send, write_record
+from contract.rotation import exchange
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.registry.collections import Collection
-from ledger_contract import CURVE, check, coin, made, promising, send, write_record
-from ledger_exchanges import exchange
 
 Rows = dict[str, list[tuple[Any, ...]]]
 

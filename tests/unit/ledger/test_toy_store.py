@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from contract import StoreContract
+from contract.places import InToys
+from contract.toy_store import ToyStore
 from ldp_budget import Accountant
-from ledger_contract import StoreContract
 from ledger_inside import ledger_of
-from ledger_places import InToys
-from toy_store import ToyStore
 
 
 @pytest.mark.slow
@@ -24,7 +24,7 @@ class TestToyStore(StoreContract):
 
 
 def test_store_interface_is_small() -> None:
-    source = Path(__file__).parents[2] / "helpers" / "toy_store.py"
+    source = Path(__file__).parents[2] / "contract" / "toy_store.py"
     assert len(source.read_text(encoding="utf-8").splitlines()) < 470
 
 

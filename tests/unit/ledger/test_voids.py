@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.acts import CURVE, check, coin, promising
+from contract.model import Labelled, labelled_sum, same_window
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.guarantees import Approximate, Guarantee, Memoised, Pure, ZeroConcentrated
 from ldp_budget.guarantees.fixed_point import Costs
-from ledger_contract import CURVE, check, coin, promising
-from ledger_model import Labelled, labelled_sum, same_window
 
 SLACK = Approximate("0.5", "1e-7")
 """Has no ρ and no μ²."""

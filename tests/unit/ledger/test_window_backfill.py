@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from contract import StoreContract
+from contract.acts import CURVE, check, coin, promising, spent
+from contract.model import LedgerMachine
+from contract.places import InFile, InMemory, InToys, Place
 from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.guarantees import Approximate
 from ldp_budget.ledger import window_backfill
-from ledger_contract import CURVE, Place, StoreContract, check, coin, promising, spent
 from ledger_inside import BusyWriter
-from ledger_model import LedgerMachine
-from ledger_places import InFile, InMemory, InToys
 
 USERS = [f"user-{number}" for number in range(6)]
 LIFETIME: list[Limit | str] = ["lifetime=900,0.1"]

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from contract.acts import check, coin
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.sqlite import write_ahead_log
-from ledger_contract import check, coin
 from ledger_inside import store_of
 
 

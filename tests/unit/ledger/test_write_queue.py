@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contract.acts import check, coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.storage import Attempt
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
-from ledger_contract import check, coin, spent
 from ledger_inside import BusyWriter, ledger_of, queue_of, waiting_in, writer_of
 from postgres_servers import wait_until
 from queue_callers import Call, Caller, EveryPartition, Transactions, queue_of_transactions, spends, together, works

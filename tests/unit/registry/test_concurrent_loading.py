@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from contract.acts import in_threads
 from ldp_budget import hookimpl
 from ldp_budget.registry import imports_in
 from ldp_budget.registry.plugins import GROUP, Plugin, Registry
-from ledger_contract import in_threads
 
 THREADS = 4
 

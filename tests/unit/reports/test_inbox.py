@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import ldp_budget
+from contract.acts import check
+from contract.places import InFile
 from ldp_budget import (
     Accountant,
     Collection,
@@ -24,8 +26,6 @@ from ldp_budget import (
 )
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import open_reports, read_reports
-from ledger_contract import check
-from ledger_places import InFile
 
 pytestmark = pytest.mark.policy("lifetime=2")
 

@@ -11,12 +11,12 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
 
+from contract.acts import coin
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget_service import create_app
 from ldp_budget_service.api_keys import ApiKeys
-from ledger_contract import coin
-from toy_store import ToyStore
 
 NAMES = ["alice", "a/b", "a/balance", "/", "100%", "a b", "?x=1#y", "..", ".", "Zoë 林", "a+b", "%2F", "\x7f", "a\\b"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.verification import Integrity
 from ldp_budget_surveys.pages.statement import Statement, statement_page
-from ledger_contract import coin
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from contract.acts import check, write_record
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, NameTaken, UnknownName
 from ldp_budget_service.api_keys import ADMIN, SCOPES, ApiKeys
-from ledger_contract import check, write_record
 
 
 @pytest.fixture

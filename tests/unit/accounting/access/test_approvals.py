@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ledger_contract import check, coin, made, promising, write_record
 
 from ldp_budget import (
     Accountant,
@@ -31,7 +32,6 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
 from ldp_budget.ledger.calendar import Moment
 from ldp_budget.ledger.keyed_hashing import Key
-from ledger_contract import check, coin, made, promising, write_record
 
 pytestmark = pytest.mark.policy("lifetime=4", "day=1")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from contract.acts import coin as coin_of
+from contract.rotation import exchange
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, InvalidParameter, UnknownName
 from ldp_budget_service.invitations import Invitation, Invitations, invite, read
-from ledger_contract import coin as coin_of
-from ledger_exchanges import exchange
-from toy_store import ToyStore
 
 COIN = coin_of(1)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from contract.acts import check, coin
+from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.accounting.principals import Principal
 from ldp_budget_service.api_keys import ApiKeys
-from ledger_contract import check, coin
-from toy_store import ToyStore
 
 pytestmark = pytest.mark.policy("lifetime=9")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.toy_store import ToyStore
 from item_writers import BATCHES, write_all, writers_on
-from toy_store import ToyStore
 
 
 @pytest.mark.slow

@@ -19,6 +19,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
 
+from contract.acts import made, promising
+from contract.places import Place
+from contract.rotation import exchange
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, Limit
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.errors import ReservationConflict
@@ -32,8 +35,6 @@ from ldp_budget.guarantees import (
     ZeroConcentrated,
 )
 from ldp_budget.guarantees.fixed_point import ZERO, Costs, decimal
-from ledger_contract import Place, made, promising
-from ledger_exchanges import exchange
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ldp_budget
+from contract import StoreContract
+from contract.places import Now, Place
 from ldp_budget import Accountant
 from ldp_budget.ledger import Ledger
-from ledger_contract import Place, StoreContract
-from ledger_places import Now
 
 COIN = ldp_budget.mechanism("rr")(epsilon="0.5")
 

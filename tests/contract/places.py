@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from contract.toy_store import ToyStore
 from ldp_budget import Accountant
-from toy_store import ToyStore
 
 Now = Callable[[], datetime | float]
 

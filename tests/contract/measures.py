@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 import renyi_oracle as oracle
+from contract.acts import CURVE, check, promising
+from contract.places import Place
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import Approximate, Gaussian, Guarantee, Laplace, Memoised, Pure, SymmetricPair
 from ldp_budget.guarantees.fixed_point import Costs
-from ledger_contract import CURVE, Place, check, promising
 
 OUE = SymmetricPair("0.5", "0.5")
 SLACK = Approximate("0.3", "1e-7")
