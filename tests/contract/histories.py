@@ -28,7 +28,7 @@ from ldp_budget import (
     RecordConflict,
     UnknownName,
 )
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.errors import UserErased
 from ldp_budget.guarantees import Approximate
 from ldp_budget.registry.collections import Collection

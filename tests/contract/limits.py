@@ -24,7 +24,7 @@ from ldp_budget import (
     InvalidParameter,
     Mechanism,
 )
-from ldp_budget.accounting.policies import Plan
+from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Memoised, Pure, ZeroConcentrated
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from command_line import CommandLine
+from contract.acts import coin
 from ldp_budget import Accountant
 from ldp_budget.accounting.principals import Principal
-from ledger_contract import coin
 
 pytestmark = pytest.mark.slow
 WHY = "Written by an early version"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_contract import CURVE, check, coin, everything, in_threads, promising, spent
 
+from contract.acts import CURVE, check, coin, everything, in_threads, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, UnknownName, UserErased
 from ldp_budget.errors import ReservationConflict

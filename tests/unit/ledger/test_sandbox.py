@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_contract import CURVE, coin, in_threads, promising
 
+from contract.acts import CURVE, coin, in_threads, promising
 from fixed_clock import Clock
 from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
 from ldp_budget.ledger.keyed_hashing import KEY_BYTES

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_contract import check, coin, made, promising, write_record
 
+from contract.acts import check, coin, made, promising, write_record
 from ldp_budget import (
     Accountant,
     ApprovalConflict,
