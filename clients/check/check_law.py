@@ -28,8 +28,8 @@ import sys
 from collections import Counter, namedtuple
 from fractions import Fraction
 from hashlib import sha256
-from itertools import chain, combinations, product
-from math import prod
+from itertools import chain, combinations, permutations, product
+from math import comb, prod
 from operator import itemgetter
 from pathlib import Path
 
@@ -126,18 +126,18 @@ def kind_of(expression, known, top=False, depth=100):
     return gives if gives != "each" else "vector" if "vector" in kinds else "number"
 
 
-def count_of(given, names):
-    """How many answers there are: every one has a number, and every name is that of an answer."""
+def count_of(given, names, most):
+    """How many answers there are: every one has a number, and every name is that of an answer, or of an option to tick."""
     by = "times" if "times" in given else "step"
     keys = {"answer": {"count", "text"}, "word": {"length"}, "number": {"lower", "upper", "last", by}}[given["kind"]]
     need(given.keys() == {"kind", *keys}, "other keys than those of an input")
     need(names is None or (isinstance(names, list) and given["kind"] == "answer"), "names of what are no choices")
     if given["kind"] == "answer":
         need(type(given["text"]) is bool, "a text that is neither true nor false")
-        need(
-            names is None or len(set(names)) == len(names) == literal(given["count"]),
-            "other answers than the program has",
-        )
+        size = len(names or [])
+        counts = [size] if most is None else [2**size, sum(comb(size, i) for i in range(counted(most, 1, 200) + 1))]
+        good = names is None or (len(set(names)) == size and literal(given["count"]) in counts)
+        need(good, "other answers than the program has")
         return literal(given["count"], 1)
     if given["kind"] == "word":
         return 256 ** counted(given["length"], 1, 512)
@@ -175,7 +175,10 @@ def check_part(part, known):
 
 def check_form(program):
     """Refuse every form that the specification does not define; return the number of answers."""
-    need(isinstance(program, dict) and program.keys() - {"labels"} == KEYS, "other keys than those of a definition")
+    need(
+        isinstance(program, dict) and program.keys() - {"labels", "at_most"} == KEYS,
+        "other keys than those of a definition",
+    )
     need("labels" not in program or (program["labels"] is True and program["memo"]), "labels of no memo")
     need(program["format"] == "ldp-budget client" and counted(program["version"]) == 1, "another format or version")
     need(all(isinstance(program[name], str) for name in TEXTS) and isinstance(program["languages"], dict), "no text")
@@ -208,7 +211,7 @@ def check_form(program):
     labels = [step[1] for _, step in steps if draws_at(step) and step[0].startswith("kept_")]
     need(known.get(program["memo"]) == "number" if labels else program["memo"] == "", "a memo of nothing, or no memo")
     need(len(labels) == len(set(labels)), "a label twice", CANNOT)
-    return count_of(program["input"], program["answers"])
+    return count_of(program["input"], program["answers"], program.get("at_most"))
 
 
 # -- numbers that are known, and numbers that are drawn ---------------------------------------------------------------
@@ -295,10 +298,16 @@ def subset(m, n):
     return dict.fromkeys(combinations(range(m), n), 1)
 
 
+def shuffled(vector):
+    need(len(vector) <= 7, "a draw of too many outcomes", CANNOT)
+    return dict(Counter(permutations(vector)))
+
+
 # The outcomes of each draw with their weights. Kept words are as random for one number as for another.
 DRAWS = {"bit": lambda t: [bit(t)], "bit_at": lambda t: [bit(t)], "bits": lambda t, n: [bit(t)] * n,
          "bits_each": lambda v: list(map(bit, v)), "below": lambda b: [below(b)], "belows": lambda b, n: [below(b)] * n,
          "belows_from": lambda b, n: [below(b + j) for j in range(n)], "subset": lambda m, n: [subset(m, n)],
+         "shuffle": lambda v: [shuffled(v)],
          "kept_bits": lambda v, t, n: [bit(t)] * n,
          "kept_belows": lambda v, b, n: [below(b + j, ALL) for j in range(n)]}  # fmt: skip
 
@@ -355,11 +364,11 @@ class Run:
         """What a step draws."""
         need(not needs_of(given), "a draw that depends on a draw", CANNOT)
         need(name in DRAWS, f"the draw {name}", CANNOT)
-        size = given[-1] if name != "bits_each" else len(given[0])
+        size = given[-1] if name not in ("bits_each", "shuffle") else len(given[0])
         self.spend(size if FORMS[name][1] == "vector" else 1)
         found = DRAWS[name](*ranged(name, given))
         self.draws |= {(step, j): outcomes for j, outcomes in enumerate(found)}
-        if name == "subset":
+        if name in ("subset", "shuffle"):
             return [Drawn(((step, 0),), {row: row[j] for row in found[0]}) for j in range(size)]
         row = [Drawn(((step, j),), {x: x for x in outcomes}) for j, outcomes in enumerate(found)]
         return row if FORMS[name][1] == "vector" else row[0]

@@ -118,7 +118,7 @@ GRIDS = (
     ),
     Grid("heavy-hitters", {"epsilon": EPSILONS, "length": (2, 6, 20)}, {"hashes": 16}),
     Grid("ticks", {"epsilon": EPSILONS, "domain_size": (4, 10, 100), "at_most": (1, 3, 10)}),
-    Grid("ticks", {"epsilon": EPSILONS, "domain_size": (2, 10, 60), "pairs": (False, True)}),
+    Grid("ticks", {"epsilon": EPSILONS, "domain_size": (2, 10, 50), "pairs": (False, True)}),
 )
 
 

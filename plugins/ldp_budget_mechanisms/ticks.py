@@ -291,18 +291,22 @@ class Ticks(FrequencyMechanism):
                 layer += np.rint(bits.T @ bits).astype(np.int64)
         return CountAggregate(self.fingerprint, len(rows), counts)
 
-    def estimate(self, reports: Any, *, consistent: bool = False) -> TickEstimate:
+    def estimate(self, reports: Any, *, consistent: bool = False) -> CountEstimate:
         """Return unbiased estimates of the users who ticked each option, and of those who ticked two of them.
 
         Parameters:
             reports: as `aggregate` takes them; or an aggregate.
-            consistent: not supported, as counts of options need not add up.
+            consistent: True for counts from 0 to the number of reports, which are biased. Counts need not add up.
+
+        Returns:
+            A `TickEstimate`; a `ConsistentEstimate` if `consistent`.
 
         Raises:
-            NotSupported: `reports` are not reports of this mechanism, there are none, or `consistent` is True.
+            NotSupported: `reports` are not reports of this mechanism, or there are none.
+            InvalidParameter: `consistent` is neither True nor False.
         """
-        if consistent:
-            raise NotSupported("counts of options need not add up, so there is no consistent estimate of ticks")
+        from ldp_budget.sdk.consistency import maybe_consistent
+
         total = self.total(reports)
         held = total.support[0].diagonal()
         law = self._law
@@ -314,7 +318,7 @@ class Ticks(FrequencyMechanism):
             counts = missing * (total.reports - asked) + no * (asked - held) + yes * held
             found = replace(law.with_errors(counts, total.reports), law=ShareCountLaw(self.contribution_law))
         parts = {**vars(found), "several": True}
-        return TickEstimate(**parts, matrix=tuple(total.support), chances=self.chances)
+        return maybe_consistent(TickEstimate(**parts, matrix=tuple(total.support), chances=self.chances), consistent)
 
     def contributions(self, reports: Any) -> Floats:
         import numpy as np

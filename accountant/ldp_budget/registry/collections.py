@@ -135,8 +135,8 @@ class Collection:
         if not domain.listed:
             expected = f"left out, because the answers of {name} are {domain}"
             raise InvalidParameter("categories", expected, found, hint="Name the answers when you estimate.")
-        if domain.size != len(categories):
-            expected = f"{domain.size} names, one for each answer of {name}"
+        if domain.names != len(categories):
+            expected = f"{domain.names} names, one for each answer of {name}"
             raise InvalidParameter("categories", expected, f"{len(categories)} names")
 
     @property
@@ -254,6 +254,11 @@ class Collection:
         if self.categories is None:
             values: NDArray[np.float64] | NDArray[np.int64] = self.mechanism.read_values(texts)
             return values
+        from ..sdk.tick_sets import TickSets  # a charge reads no ticks
+
+        domain = self.mechanism.domain
+        if isinstance(domain, TickSets):
+            return domain.named(texts, self.categories)
         codes = codes_of(self.categories)
         for position, text in enumerate(texts):
             if not isinstance(text, str) or text not in codes:
@@ -261,7 +266,6 @@ class Collection:
 
                 hint = difference(text, self.categories)
                 raise OutsideDomain(f"one of {', '.join(self.categories)}", text, position, hint=hint)
-        domain = self.mechanism.domain
         assert isinstance(domain, Categories)
         return domain.check([codes[text] for text in texts])
 

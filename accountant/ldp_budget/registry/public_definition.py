@@ -110,7 +110,9 @@ def definition_of(
     Raises `NotSupported` if the mechanism has no client program.
     """
     from ..sdk.client_program import VERSION  # a charge needs no program
+    from ..sdk.tick_sets import TickSets
 
+    domain = mechanism.domain
     definition = {
         "format": FORMAT,
         "version": VERSION,
@@ -127,6 +129,7 @@ def definition_of(
         **mechanism.client_program().to_json(),
         "guarantee": guarantee_in_words(mechanism.guarantee),
         **({"labels": True} if labels else {}),
+        **({"at_most": domain.most} if isinstance(domain, TickSets) else {}),
     }
     return {**definition, "digest": digest_of(definition)}
 

@@ -47,6 +47,11 @@ class Categories:
     def __str__(self) -> str:
         return f"whole numbers from 0 to {self.size - 1}" + ("" if self.listed else ", or any text")
 
+    @property
+    def names(self) -> int:
+        """The number of names of the answers: `size`, or the number of options where an answer is a set of options."""
+        return self.size
+
     def check(self, values: Any) -> NDArray[np.int64]:
         """Return the values as answers.
 

@@ -30,32 +30,32 @@ def set_program(options: int, most: int, size: int, least: int, high: int) -> Pr
         ("upper", ["below", whole(sum(upper))]),
         ("lower", ["below", whole(sum(lower))]),
         ("drawn", ["subset", options, size]),
-        ("order", ["shuffle", "drawn"]),
+        ("order", ["shuffle", "places"]),
+        ("turns", ["shuffle", "slots"]),
     ]
     left, items = "value", []
     for slot in range(most, 0, -1):
-        row, largest = ["at", "starts", slot - 1], f"largest{slot}"
-        steps.append((largest, ["sub", ["rank", row, left], 1]))
-        steps.append((f"left{slot - 1}", ["sub", left, ["at", row, largest]]))
+        first, largest = ["at", "starts", slot - 1], f"largest{slot}"
+        steps.append((largest, ["sub", ["rank", first, left], 1]))
+        steps.append((f"left{slot - 1}", ["sub", left, ["at", first, largest]]))
         left = f"left{slot - 1}"
         items.append(["where", ["ge", largest, 1], ["sub", largest, 1], options + slot - 1])
-    steps += [("own", ["list", *items]), ("mine", ["shuffle", "own"]), ("held", ["sort", "own"])]
-    others = "order"
+    steps += [("own", ["list", *items]), ("held", ["sort", "own"])]
+    others = "drawn"
     for slot in range(most):
         steps.append((f"others{slot}", ["add", others, ["ge", others, ["at", "held", slot]]]))
         others = f"others{slot}"
     hits = ["where", "likelier", ["add", least, ["rank", "uppers", "upper"]], ["rank", "lowers", "lower"]]
-    row = [
-        ["where", ["lt", place, "hits"], ["at", "mine", place], ["at", others, place]]
-        if place < most
-        else ["at", others, place]
-        for place in range(size)
-    ]
+    row: list[Any] = [["at", others, ["at", "order", place]] for place in range(size)]
+    for place in range(min(most, size)):
+        row[place] = ["where", ["lt", place, "hits"], ["at", "own", ["at", "turns", place]], row[place]]
     steps += [("hits", hits), ("report", ["sort", ["list", *row]])]
     tables = {
         "starts": [[whole(each) for each in row] for row in starts(options, most)],
         "uppers": [whole(each) for each in running(upper)],
         "lowers": [whole(each) for each in running(lower)],
+        "places": list(range(size)),
+        "slots": list(range(most)),
     }
     return Program(answers(TickSets(options, most)), tuple(steps), uint("report", options + most - 1, size), tables)
 

@@ -12,18 +12,19 @@ from itertools import accumulate
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+from .._validation import canonical_text
 from ..errors import InvalidParameter, OutsideDomain
 from .domain import Categories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
 MOST_OPTIONS = 200
-MOST_SETS = 2**60
-"""The most sets: a machine word holds the number of each."""
+MOST_SETS = 2**53
+"""The most sets: a double holds the number of each."""
 
 
 def starts(options: int, most: int) -> list[list[int]]:
@@ -40,7 +41,7 @@ class TickSets(Categories):
         numbered: the most ticks of the sets that have a number, from m to d; by default m.
 
     Raises:
-        InvalidParameter: the numbers are out of their ranges, or there are more than 2**60 sets.
+        InvalidParameter: the numbers are out of their ranges, or there are more than 2**53 sets.
     """
 
     options: int
@@ -74,6 +75,10 @@ class TickSets(Categories):
     @property
     def _key(self) -> tuple[int, int, int]:
         return self.options, self.most, self.numbered
+
+    @property
+    def names(self) -> int:
+        return self.options
 
     @cached_property
     def _starts(self) -> list[list[int]]:
@@ -136,6 +141,28 @@ class TickSets(Categories):
         numbers = super().check(values)
         return numbers if self.most == self.numbered else self._numbers(self.ticked(numbers))
 
+    def named(self, answers: Sequence[Any], names: Sequence[str]) -> NDArray[np.int64]:
+        """Return answers in words as numbers of sets, see `ticks_in`.
+
+        Parameters:
+            answers: an answer for each user.
+            names: the names of the options, in order.
+
+        Raises:
+            OutsideDomain: an answer is no set of this domain; the error names the first. No tick is dropped.
+        """
+        import numpy as np
+
+        known: dict[Any, int] = {}
+        for position, answer in enumerate(answers):
+            key = answer if isinstance(answer, str) else repr(answer)
+            try:
+                known[key] = known[key] if key in known else self.number_of(ticks_in(answer, names))
+            except OutsideDomain as error:
+                few = isinstance(error.found, list) and f"at most {self.most} different options of {', '.join(names)}"
+                raise OutsideDomain(few or error.domain, answer, position, hint=error.hint) from None
+        return np.array([known[each if isinstance(each, str) else repr(each)] for each in answers], np.int64)
+
     def _encoded(self, ticks: Any, position: int) -> int:
         try:
             return self.number_of([each.item() if hasattr(each, "item") else each for each in ticks])
@@ -171,6 +198,43 @@ class TickSets(Categories):
             found[held, place[held] - 1] = True
             left -= np.array(row, np.int64)[place]
         return found
+
+
+_NONE = "none"
+_SEPARATORS = ";", ",", None
+
+
+def ticks_in(answer: Any, names: Sequence[str]) -> list[int]:
+    """Return the options that an answer names: a list of names, or a text such as `bus; train`, `Good,Bad` or `bus train`.
+
+    An option may hold a separator itself: a text that is one option is that option. `none` is the empty set, unless an option
+    is called so.
+
+    Parameters:
+        answer: the answer.
+        names: the names of the options, in order.
+
+    Raises:
+        OutsideDomain: the answer names something that is no option, or is empty.
+    """
+    places = {canonical_text(name): place for place, name in enumerate(names)}
+    expected = f"options of {', '.join(names)}, such as {names[0]}; {names[1]}, or none"
+    if isinstance(answer, str):
+        text = canonical_text(answer)
+        if text in places:
+            return [places[text]]
+        if text.casefold() == _NONE:
+            return []
+        splits = [[canonical_text(part) for part in text.split(mark) if part.strip()] for mark in _SEPARATORS]
+        found = next((parts for parts in splits if parts and all(part in places for part in parts)), None)
+        if found is None:
+            hint = "" if text else "Write none if nothing was ticked."
+            raise OutsideDomain(expected, answer, hint=hint)
+        return [places[part] for part in found]
+    listed = list(answer) if isinstance(answer, list | tuple | set | frozenset) else [answer]
+    if not all(isinstance(each, str) and canonical_text(each) in places for each in listed):
+        raise OutsideDomain(expected, answer)
+    return [places[canonical_text(each)] for each in listed]
 
 
 def hit_weights(own: int, others: int, size: int) -> list[int]:

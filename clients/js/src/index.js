@@ -12,6 +12,7 @@ import { checkForm } from "./syntax.js";
 import { blake2b } from "./hashes.js";
 import { likelihoods } from "./likelihoods.js";
 import { Program, secretWithin } from "./program.js";
+import { numberOfTicks } from "./ticks.js";
 
 export class Client {
   /**
@@ -75,7 +76,7 @@ export class Client {
    */
   explain(report) {
     const names = this.definition.answers;
-    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names ? names[i] : i, ...each }));
+    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names && this.definition.at_most === undefined ? names[i] : i, ...each }));
   }
 
   /**
@@ -89,8 +90,9 @@ export class Client {
 
   /** @param {string | number} answer */
   numbered(answer) {
-    const names = this.definition.answers;
+    const { answers: names, at_most: most } = this.definition;
     if (!names) return answer;
+    if (most !== undefined) return numberOfTicks(answer, this.definition);
     const number = names.findIndex((/** @type {string} */ name) => canonicalText(name) === canonicalText(`${answer}`));
     if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
     return number;

@@ -41,7 +41,7 @@ const MOST_DEPTH = 100;
 const MOST_WORD = 512;
 const MOST_DIGITS = 1000;
 const TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title unit".split(" ");
-const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels".split(" ")]);
+const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most".split(" ")]);
 const SAID = new Set("epsilon delta kind relation words".split(" "));
 const WORDS = new Set("title question purpose answers".split(" "));
 
@@ -116,8 +116,18 @@ function kindOfTable(table) {
   return rows.length === table.length && rows.every((row) => row.length === rows[0].length) ? "rows" : "mixed";
 }
 
-/** @param {any} input @param {any} names */
-function checkInput(input, names) {
+/** How many sets there are of at most `most` of so many options. @param {number} options @param {number} most @returns {bigint} */
+export function setsOf(options, most) {
+  let [found, ways] = [0n, 1n];
+  for (let i = 0; i <= Math.min(most, options); i++) {
+    found += ways;
+    ways = (ways * BigInt(options - i)) / BigInt(i + 1);
+  }
+  return found;
+}
+
+/** @param {any} input @param {any} names @param {any} most the most ticks, where an answer is a set of the named options */
+function checkInput(input, names, most) {
   needs(isObject(input), "no input");
   const { kind } = input;
   if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
@@ -126,9 +136,11 @@ function checkInput(input, names) {
     needs(hasKeys(input, "kind", "count", "text") && typeof input.text === "boolean", "another input");
     const count = BigInt(literal(input.count));
     needs(count >= 1n, "no answers");
+    if (most !== undefined) counted(most, 1, names?.length ?? 200);
     if (names === null) return;
     needs(names.every((/** @type {any} */ name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
-    needs(BigInt(names.length) === count, "more or fewer names than answers");
+    const counts = most === undefined ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
+    needs(counts.includes(count), "more or fewer names than answers");
   } else if (kind === "word") {
     needs(hasKeys(input, "kind", "length"), "another input");
     counted(input.length, 1, MOST_WORD);
@@ -164,8 +176,8 @@ function checkPart(part, known) {
  * @returns {Map<string, Kind>} the kinds of its names
  * @throws {TypeError | RangeError}
  */
-export function checkProgram({ input, tables, steps, memo, report, answers = null }) {
-  checkInput(input, answers);
+export function checkProgram({ input, tables, steps, memo, report, answers = null, at_most }) {
+  checkInput(input, answers, at_most);
   needs(isObject(tables) && Array.isArray(steps), "no tables or no steps");
   /** @type {Map<any, Kind>} */
   const known = new Map([["value", "number"]]);

@@ -1,30 +1,30 @@
 // Tick all that apply: the numbers of sets of ticks, and the bound of a report of such a set.
 
+import { canonicalText } from "./bytes.js";
 import { requires } from "./intervals.js";
 import { choose, quotient } from "./laws.js";
+import { setsOf } from "./syntax.js";
 
 const WORD = 1n << 64n;
 const MOST_TICKS = 20;
 const MOST_ITEMS = 255;
 
-/** Sets of at most j of c options. @param {number} c @param {number} j @returns {bigint} */
-function sets(c, j) {
-  let found = 0n;
-  for (let i = 0; i <= Math.min(c, j); i++) found += choose(BigInt(c), BigInt(i));
-  return found;
-}
-
 /**
- * The number of a set of ticks: a set of at most `most` of the first c + 1 options, of which c is the largest, follows all sets of the first c.
- * @param {number[]} ticks
- * @param {number} most
+ * The number of a set of ticks: a set of at most so many of the first c + 1 options, of which c is the largest, follows all sets of
+ * the first c.
+ * @param {any} answer the names of the ticked options, none of them for the empty set
+ * @param {{ answers: string[], at_most: number, input: any }} definition
  * @returns {bigint}
+ * @throws {RangeError} for what is no option, is ticked twice, or is more than may be ticked: no tick is dropped
  */
-export function numberOfTicks(ticks, most) {
-  let found = 0n;
-  const falling = [...ticks].sort((a, b) => b - a);
-  falling.forEach((tick, place) => (found += sets(tick, most - place)));
-  return found;
+export function numberOfTicks(answer, { answers, at_most: most, input }) {
+  const names = answers.map(canonicalText);
+  const ticks = Array.isArray(answer) ? answer.map((each) => names.indexOf(canonicalText(`${each}`))) : [-1];
+  if (ticks.includes(-1)) throw new RangeError(`the answer must be a list of options of ${answers.join(", ")}: got ${answer}`);
+  if (new Set(ticks).size < ticks.length) throw new RangeError(`each option must be ticked once: got ${answer}`);
+  if (ticks.length > most) throw new RangeError(`at most ${most} options may be ticked: got ${ticks.length}`);
+  const numbered = BigInt(input.count) === setsOf(names.length, most) ? most : names.length;
+  return ticks.sort((a, b) => b - a).reduce((sum, tick, place) => sum + setsOf(tick, numbered - place), 0n);
 }
 
 /** A whole number as programs write it. @param {bigint} number */
@@ -52,7 +52,8 @@ function setProgram(d, m, size, least, weights, high) {
     ["upper", ["below", whole(uppers[uppers.length - 1])]],
     ["lower", ["below", whole(lowers[lowers.length - 1])]],
     ["drawn", ["subset", d, size]],
-    ["order", ["shuffle", "drawn"]],
+    ["order", ["shuffle", "places"]],
+    ["turns", ["shuffle", "slots"]],
   ];
   let left = "value";
   const items = [];
@@ -62,19 +63,21 @@ function setProgram(d, m, size, least, weights, high) {
     left = `left${slot - 1}`;
     items.push(["where", ["ge", largest, 1], ["sub", largest, 1], d + slot - 1]);
   }
-  steps.push(["own", ["list", ...items]], ["mine", ["shuffle", "own"]], ["held", ["sort", "own"]]);
-  let others = "order";
+  steps.push(["own", ["list", ...items]], ["held", ["sort", "own"]]);
+  let others = "drawn";
   for (let slot = 0; slot < m; slot++) {
     steps.push([`others${slot}`, ["add", others, ["ge", others, ["at", "held", slot]]]]);
     others = `others${slot}`;
   }
   steps.push(["hits", ["where", "likelier", ["add", least, ["rank", "uppers", "upper"]], ["rank", "lowers", "lower"]]]);
-  const row = Array.from({ length: size }, (_, place) =>
-    place < m ? ["where", ["lt", place, "hits"], ["at", "mine", place], ["at", others, place]] : ["at", others, place],
-  );
+  const row = Array.from({ length: size }, (_, place) => {
+    const other = ["at", others, ["at", "order", place]];
+    return place < m ? ["where", ["lt", place, "hits"], ["at", "own", ["at", "turns", place]], other] : other;
+  });
   steps.push(["report", ["sort", ["list", ...row]]]);
-  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_, c) => whole(sets(c, j + 1)))]);
-  return { steps, tables: { starts, uppers: uppers.map(whole), lowers: lowers.map(whole) } };
+  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_, c) => whole(setsOf(c, j + 1)))]);
+  const [places, slots] = [size, m].map((count) => Array.from({ length: count }, (_, i) => i));
+  return { steps, tables: { starts, uppers: uppers.map(whole), lowers: lowers.map(whole), places, slots } };
 }
 
 /**
@@ -101,7 +104,7 @@ export function ofTicks({ input, steps, tables, report }) {
   for (const [name, table] of Object.entries(rebuilt.tables)) {
     requires(JSON.stringify(tables[name]) === JSON.stringify(table), "other tables than those of ticked sets");
   }
-  requires(input.kind === "answer" && BigInt(input.count) === sets(d, m), "another number of sets");
+  requires(input.kind === "answer" && BigInt(input.count) === setsOf(d, m), "another number of sets");
   requires(JSON.stringify(report.parts) === JSON.stringify([["uint", "report", 1, size]]), "another report");
   const [over, under] = [high * lower, (WORD - high) * upper];
   return over > under ? quotient(over, under) : quotient(under, over);

@@ -3,13 +3,15 @@
  * @param {any} text
  */
 export function finite(text: any): number;
+/** How many sets there are of at most `most` of so many options. @param {number} options @param {number} most @returns {bigint} */
+export function setsOf(options: number, most: number): bigint;
 /**
  * Refuses a program that the specification does not define: its input, tables, steps, memo and report.
  * @param {any} definition
  * @returns {Map<string, Kind>} the kinds of its names
  * @throws {TypeError | RangeError}
  */
-export function checkProgram({ input, tables, steps, memo, report, answers }: any): Map<string, Kind>;
+export function checkProgram({ input, tables, steps, memo, report, answers, at_most }: any): Map<string, Kind>;
 /**
  * Refuses a definition with other keys, or with texts of other types, than the specification names. Texts may be left out.
  * `checkProgram` looks at the program.

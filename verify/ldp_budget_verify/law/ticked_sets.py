@@ -8,10 +8,10 @@ k-subsets with at least t own items are equally likely, and so are all others:
     P(z | S) = π/A  if z holds at least t own items,  else (1 - π)/(C(D, k) - A),     A = Σ_{i≥t} C(m, i)·C(d, k - i).
 
 Proof. The own items are m different items, because an option is below d and slot j of an empty place holds dummy j. The
-draws from the others are moved past the own items in ascending order, which maps the d others one to one. The first i of a
-shuffled row of the own items are a uniform i-subset of these, and the last k - i of a shuffled uniform k-subset of the others
-are a uniform (k - i)-subset of those. The law depends on the number of own items in z alone, so what tells two answers
-apart is how many items of either one z holds; the number of z of each kind depends on how many items the answers share.
+draws from the others are moved past the own items in ascending order, which maps the d others one to one. The own items at the
+first i of shuffled places are a uniform i-subset of these. The members of a uniform k-subset of the others at the last k - i of
+shuffled places are a uniform (k - i)-subset of those. The law depends on the number of own items in z alone. So what tells two
+answers apart is how many items of either one z holds; the number of z of each kind depends on how many items they share.
 
 t = 1 is PrivSet (Wang et al., INFOCOM 2018), k = 1 padding-and-sampling (Wang, Li and Jha, IEEE S&P 2018).
 

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 36 files with the digest 7812dec67b64728fddb1df75427a82f8d0cb5a8672ef20d0479f327f2b592ba9
+// made by clients/survey/build.mjs from 36 files with the digest eaa917a0158e900436f1daa8debab95be3f36f58e3a59b86cdea378bd66e685e
 // service/ldp_budget_service/web/texts/survey.de.json
 var survey_de_default = {
   language: "de",
@@ -1294,7 +1294,7 @@ var MOST_DEPTH = 100;
 var MOST_WORD = 512;
 var MOST_DIGITS = 1e3;
 var TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title unit".split(" ");
-var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels".split(" ")]);
+var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most".split(" ")]);
 var SAID = new Set("epsilon delta kind relation words".split(" "));
 var WORDS = new Set("title question purpose answers".split(" "));
 function needs(holds, why) {
@@ -1346,7 +1346,15 @@ function kindOfTable(table2) {
   if (!rows.length) return "vector";
   return rows.length === table2.length && rows.every((row2) => row2.length === rows[0].length) ? "rows" : "mixed";
 }
-function checkInput(input, names) {
+function setsOf(options, most) {
+  let [found, ways] = [0n, 1n];
+  for (let i = 0; i <= Math.min(most, options); i++) {
+    found += ways;
+    ways = ways * BigInt(options - i) / BigInt(i + 1);
+  }
+  return found;
+}
+function checkInput(input, names, most) {
   needs(isObject(input), "no input");
   const { kind } = input;
   if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
@@ -1355,9 +1363,11 @@ function checkInput(input, names) {
     needs(hasKeys(input, "kind", "count", "text") && typeof input.text === "boolean", "another input");
     const count = BigInt(literal(input.count));
     needs(count >= 1n, "no answers");
+    if (most !== void 0) counted(most, 1, names?.length ?? 200);
     if (names === null) return;
     needs(names.every((name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
-    needs(BigInt(names.length) === count, "more or fewer names than answers");
+    const counts2 = most === void 0 ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
+    needs(counts2.includes(count), "more or fewer names than answers");
   } else if (kind === "word") {
     needs(hasKeys(input, "kind", "length"), "another input");
     counted(input.length, 1, MOST_WORD);
@@ -1387,8 +1397,8 @@ function checkPart(part, known2) {
     if (kind === "uint") counted(sizes[0], 1, 8);
   }
 }
-function checkProgram({ input, tables, steps, memo, report, answers: answers2 = null }) {
-  checkInput(input, answers2);
+function checkProgram({ input, tables, steps, memo, report, answers: answers2 = null, at_most }) {
+  checkInput(input, answers2, at_most);
   needs(isObject(tables) && Array.isArray(steps), "no tables or no steps");
   const known2 = /* @__PURE__ */ new Map([["value", "number"]]);
   const define = (name, kind) => {
@@ -1910,99 +1920,57 @@ function decimal(text) {
   return [BigInt(whole2 + fraction2), Number(power2) - fraction2.length];
 }
 
-// clients/js/src/marks.js
-var SECRET_BYTES = 16;
-var MARK_BYTES = 16;
-var newMarkSecret = () => systemBytes(SECRET_BYTES);
-function marksOf(secret) {
-  if (secret.length !== SECRET_BYTES) throw new RangeError(`the secret of marks must have ${SECRET_BYTES} bytes: got ${secret.length}`);
-  const mark2 = (kind) => sha256(joined(utf8(`ldp-budget ${kind}`), secret)).subarray(0, MARK_BYTES);
-  return { report: mark2("report"), charge: mark2("charge") };
-}
-
-// clients/js/src/index.js
-var Client = class {
-  /**
-   * @param {any} definition the public definition of a collection
-   * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
-   * @throws {TypeError} where its digest is another one, or it has an operator that this client does not know
-   */
-  constructor(definition, { digest } = {}) {
-    checkDigest(definition, digest);
-    this.definition = definition;
-    this.program = new Program(definition);
-    checkForm(definition);
-  }
-  /** Whether reports repeat what was once drawn from a secret, so that one is needed. */
-  get memoises() {
-    return this.program.memo !== void 0;
-  }
-  /**
-   * One report: send it once, and keep it until it has arrived. Drawing again gives another one.
-   * @param {string | number} answer the name of an answer, or its number where there are no names; or a number
-   * @param {{ secret?: Uint8Array }} [given] at least 16 bytes, for a collection that `memoises`; see `newSecret`
-   * @returns {Uint8Array}
-   * @throws {RangeError} for an answer that the collection does not have
-   */
-  randomize(answer, { secret } = {}) {
-    return this.program.run(this.numbered(answer), { secret: this.within(secret) });
-  }
-  /**
-   * The label to send with a report of `answer`, for the accounting.
-   * @param {string | number} answer
-   * @param {Uint8Array} secret
-   * @returns {string | undefined} undefined where nothing is memoised, and where the reports hide what they repeat, which a
-   *     label would tell, unless the collection asks for labels
-   */
-  labelToSend(answer, secret) {
-    const { labels, mechanism } = this.definition;
-    return HIDES_REPEATS.has(mechanism) && labels !== true ? void 0 : this.label(answer, secret);
-  }
-  /**
-   * The label of the memoised draw that a report of `answer` repeats. It reveals nothing of the answer.
-   * @param {string | number} answer
-   * @param {Uint8Array} secret
-   * @returns {string | undefined} undefined where nothing is memoised
-   */
-  label(answer, secret) {
-    const own = this.within(secret);
-    if (!this.program.memo) return void 0;
-    const draw = this.program.memo(this.program.evaluate(this.numbered(answer), { secret: own }));
-    const key = secretWithin(own, `${this.definition.context} labels`);
-    return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
-  }
-  /**
-   * The likelihood of this report for each answer, and its share of the sum: the posterior for a uniform prior.
-   * @param {Uint8Array} report
-   * @returns {{ answer: string | number, likelihood: number, share: number }[] | undefined} undefined where they cannot be listed
-   */
-  explain(report) {
-    const names = this.definition.answers;
-    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names ? names[i] : i, ...each }));
-  }
-  /**
-   * Checks an answer without drawing.
-   * @param {string | number} answer
-   * @throws {RangeError} for an answer that the collection does not have
-   */
-  check(answer) {
-    this.program.read(this.numbered(answer));
-  }
-  /** @param {string | number} answer */
-  numbered(answer) {
-    const names = this.definition.answers;
-    if (!names) return answer;
-    const number = names.findIndex((name) => canonicalText(name) === canonicalText(`${answer}`));
-    if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
-    return number;
-  }
-  /** @param {Uint8Array | undefined} secret */
-  within(secret) {
-    return this.memoises ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : void 0;
+// clients/js/src/intervals.js
+var LARGEST2 = 1n << 4096n;
+var BIT = (
+  /** @type {Interval} */
+  [0n, 1n]
+);
+var Unconfirmed = class extends Error {
+  /** @param {string} why */
+  constructor(why) {
+    super(why);
+    this.name = "Unconfirmed";
   }
 };
-var HIDES_REPEATS = /* @__PURE__ */ new Set(["rappor", "loloha"]);
-var newSecret = () => systemBytes(32);
+var hull = (...ends) => [ends.reduce((a, b) => a < b ? a : b), ends.reduce((a, b) => a > b ? a : b)];
+var floored2 = (a, b) => a / b - (a % b !== 0n && a < 0n ? 1n : 0n);
+function requires(holds, why) {
+  if (!holds) throw new Unconfirmed(why);
+}
+var corners = (f) => (a, b) => hull(f(a[0], b[0]), f(a[0], b[1]), f(a[1], b[0]), f(a[1], b[1]));
+var natural = (...each) => each.forEach(([low]) => requires(low >= 0n, "bits of a number below 0"));
+var shifts = ([low, high]) => requires(low >= 0n && high <= 2048n, "a shift that may be too wide");
+var OPERATORS = /* @__PURE__ */ new Map(
+  /** @type {[string, (...given: Interval[]) => Interval][]} */
+  [
+    ["add", (a, b) => [a[0] + b[0], a[1] + b[1]]],
+    ["sub", (a, b) => [a[0] - b[1], a[1] - b[0]]],
+    ["mul", corners((a, b) => a * b)],
+    ["div", (a, b) => (requires(b[0] > 0n, "a division by 0"), corners(floored2)(a, b))],
+    ["mod", (a, b) => (requires(b[0] > 0n, "a division by 0"), a[0] >= 0n && a[1] < b[0] ? a : [0n, b[1] - 1n])],
+    ["shr", (a, b) => (shifts(b), corners((x, y) => x >> y)(a, b))],
+    ["shl", (a, b) => (shifts(b), corners((x, y) => x << y)(a, b))],
+    ["and", (a, b) => (natural(a, b), [0n, a[1] < b[1] ? a[1] : b[1]])],
+    ["xor", (a, b) => (natural(a, b), [0n, (1n << BigInt((a[1] | b[1]).toString(2).length)) - 1n])],
+    ["min", (a, b) => [hull(a[0], b[0])[0], hull(a[1], b[1])[0]]],
+    ["max", (a, b) => [hull(a[0], b[0])[1], hull(a[1], b[1])[1]]],
+    ["lt", (a, b) => a[1] < b[0] ? [1n, 1n] : a[0] >= b[1] ? [0n, 0n] : BIT],
+    ["ge", (a, b) => a[0] >= b[1] ? [1n, 1n] : a[1] < b[0] ? [0n, 0n] : BIT],
+    ["eq", (a, b) => a[1] < b[0] || b[1] < a[0] ? [0n, 0n] : BIT],
+    ["where", (c, a, b) => (requires(c[0] >= 0n && c[1] <= 1n, "a condition that is neither 0 nor 1"), hull(...a, ...b))],
+    ["parity", (a) => (requires(a[0] >= 0n, "bits of a number below 0"), BIT)]
+  ]
+);
+function intervalOf(name, given) {
+  const operator = OPERATORS.get(name);
+  if (!operator || given.length !== operator.length) {
+    throw new Unconfirmed(`the operator ${name} of ${given.length} arguments`);
+  }
+  const found = operator(...given);
+  requires(found[0] > -LARGEST2 && found[1] < LARGEST2, "numbers without bounds");
+  return found;
+}
 
 // clients/js/src/exponentials.js
 var PLACES3 = 512n;
@@ -2066,58 +2034,6 @@ function normalKeeps([s, t], epsilon, delta) {
   const lower = normalBelow(-s * s * b - 2n * a * t * t, below);
   const found = upper - (exponential([a, b], FINE) * lower >> FINE) + (1n << FINE - GUARDED);
   return found * d <= c << FINE;
-}
-
-// clients/js/src/intervals.js
-var LARGEST2 = 1n << 4096n;
-var BIT = (
-  /** @type {Interval} */
-  [0n, 1n]
-);
-var Unconfirmed = class extends Error {
-  /** @param {string} why */
-  constructor(why) {
-    super(why);
-    this.name = "Unconfirmed";
-  }
-};
-var hull = (...ends) => [ends.reduce((a, b) => a < b ? a : b), ends.reduce((a, b) => a > b ? a : b)];
-var floored2 = (a, b) => a / b - (a % b !== 0n && a < 0n ? 1n : 0n);
-function requires(holds, why) {
-  if (!holds) throw new Unconfirmed(why);
-}
-var corners = (f) => (a, b) => hull(f(a[0], b[0]), f(a[0], b[1]), f(a[1], b[0]), f(a[1], b[1]));
-var natural = (...each) => each.forEach(([low]) => requires(low >= 0n, "bits of a number below 0"));
-var shifts = ([low, high]) => requires(low >= 0n && high <= 2048n, "a shift that may be too wide");
-var OPERATORS = /* @__PURE__ */ new Map(
-  /** @type {[string, (...given: Interval[]) => Interval][]} */
-  [
-    ["add", (a, b) => [a[0] + b[0], a[1] + b[1]]],
-    ["sub", (a, b) => [a[0] - b[1], a[1] - b[0]]],
-    ["mul", corners((a, b) => a * b)],
-    ["div", (a, b) => (requires(b[0] > 0n, "a division by 0"), corners(floored2)(a, b))],
-    ["mod", (a, b) => (requires(b[0] > 0n, "a division by 0"), a[0] >= 0n && a[1] < b[0] ? a : [0n, b[1] - 1n])],
-    ["shr", (a, b) => (shifts(b), corners((x, y) => x >> y)(a, b))],
-    ["shl", (a, b) => (shifts(b), corners((x, y) => x << y)(a, b))],
-    ["and", (a, b) => (natural(a, b), [0n, a[1] < b[1] ? a[1] : b[1]])],
-    ["xor", (a, b) => (natural(a, b), [0n, (1n << BigInt((a[1] | b[1]).toString(2).length)) - 1n])],
-    ["min", (a, b) => [hull(a[0], b[0])[0], hull(a[1], b[1])[0]]],
-    ["max", (a, b) => [hull(a[0], b[0])[1], hull(a[1], b[1])[1]]],
-    ["lt", (a, b) => a[1] < b[0] ? [1n, 1n] : a[0] >= b[1] ? [0n, 0n] : BIT],
-    ["ge", (a, b) => a[0] >= b[1] ? [1n, 1n] : a[1] < b[0] ? [0n, 0n] : BIT],
-    ["eq", (a, b) => a[1] < b[0] || b[1] < a[0] ? [0n, 0n] : BIT],
-    ["where", (c, a, b) => (requires(c[0] >= 0n && c[1] <= 1n, "a condition that is neither 0 nor 1"), hull(...a, ...b))],
-    ["parity", (a) => (requires(a[0] >= 0n, "bits of a number below 0"), BIT)]
-  ]
-);
-function intervalOf(name, given) {
-  const operator = OPERATORS.get(name);
-  if (!operator || given.length !== operator.length) {
-    throw new Unconfirmed(`the operator ${name} of ${given.length} arguments`);
-  }
-  const found = operator(...given);
-  requires(found[0] > -LARGEST2 && found[1] < LARGEST2, "numbers without bounds");
-  return found;
 }
 
 // clients/js/src/laws.js
@@ -2593,13 +2509,13 @@ var Look = class {
   }
   /** Messages that share draws. @returns {Mixed[][]} */
   components() {
-    const sets2 = /* @__PURE__ */ new Map();
+    const sets = /* @__PURE__ */ new Map();
     for (const message of this.messages()) {
-      const touched = new Set(message.hidden.map((each) => sets2.get(each)).filter(Boolean));
+      const touched = new Set(message.hidden.map((each) => sets.get(each)).filter(Boolean));
       const all = [...[...touched].flat(), message];
-      for (const each of all) for (const hidden of each.hidden) sets2.set(hidden, all);
+      for (const each of all) for (const hidden of each.hidden) sets.set(hidden, all);
     }
-    return [...new Set([...sets2].map(([, messages]) => messages))];
+    return [...new Set([...sets].map(([, messages]) => messages))];
   }
   /**
    * The largest ratio of probabilities of a report for two answers; and of all that is kept for every answer together,
@@ -2750,10 +2666,14 @@ function* looks(definition, ever = false) {
 var WORD2 = 1n << 64n;
 var MOST_TICKS = 20;
 var MOST_ITEMS = 255;
-function sets(c, j) {
-  let found = 0n;
-  for (let i = 0; i <= Math.min(c, j); i++) found += choose(BigInt(c), BigInt(i));
-  return found;
+function numberOfTicks(answer, { answers: answers2, at_most: most, input }) {
+  const names = answers2.map(canonicalText);
+  const ticks = Array.isArray(answer) ? answer.map((each) => names.indexOf(canonicalText(`${each}`))) : [-1];
+  if (ticks.includes(-1)) throw new RangeError(`the answer must be a list of options of ${answers2.join(", ")}: got ${answer}`);
+  if (new Set(ticks).size < ticks.length) throw new RangeError(`each option must be ticked once: got ${answer}`);
+  if (ticks.length > most) throw new RangeError(`at most ${most} options may be ticked: got ${ticks.length}`);
+  const numbered = BigInt(input.count) === setsOf(names.length, most) ? most : names.length;
+  return ticks.sort((a, b) => b - a).reduce((sum, tick2, place2) => sum + setsOf(tick2, numbered - place2), 0n);
 }
 var whole = (number) => number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`;
 var gcd = (a, b) => b ? gcd(b, a % b) : a;
@@ -2769,7 +2689,8 @@ function setProgram(d, m, size, least, weights, high) {
     ["upper", ["below", whole(uppers[uppers.length - 1])]],
     ["lower", ["below", whole(lowers[lowers.length - 1])]],
     ["drawn", ["subset", d, size]],
-    ["order", ["shuffle", "drawn"]]
+    ["order", ["shuffle", "places"]],
+    ["turns", ["shuffle", "slots"]]
   ];
   let left = "value";
   const items = [];
@@ -2779,20 +2700,21 @@ function setProgram(d, m, size, least, weights, high) {
     left = `left${slot - 1}`;
     items.push(["where", ["ge", largest, 1], ["sub", largest, 1], d + slot - 1]);
   }
-  steps.push(["own", ["list", ...items]], ["mine", ["shuffle", "own"]], ["held", ["sort", "own"]]);
-  let others = "order";
+  steps.push(["own", ["list", ...items]], ["held", ["sort", "own"]]);
+  let others = "drawn";
   for (let slot = 0; slot < m; slot++) {
     steps.push([`others${slot}`, ["add", others, ["ge", others, ["at", "held", slot]]]]);
     others = `others${slot}`;
   }
   steps.push(["hits", ["where", "likelier", ["add", least, ["rank", "uppers", "upper"]], ["rank", "lowers", "lower"]]]);
-  const row2 = Array.from(
-    { length: size },
-    (_, place2) => place2 < m ? ["where", ["lt", place2, "hits"], ["at", "mine", place2], ["at", others, place2]] : ["at", others, place2]
-  );
+  const row2 = Array.from({ length: size }, (_, place2) => {
+    const other = ["at", others, ["at", "order", place2]];
+    return place2 < m ? ["where", ["lt", place2, "hits"], ["at", "own", ["at", "turns", place2]], other] : other;
+  });
   steps.push(["report", ["sort", ["list", ...row2]]]);
-  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_2, c) => whole(sets(c, j + 1)))]);
-  return { steps, tables: { starts, uppers: uppers.map(whole), lowers: lowers.map(whole) } };
+  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_2, c) => whole(setsOf(c, j + 1)))]);
+  const [places, slots] = [size, m].map((count) => Array.from({ length: count }, (_, i) => i));
+  return { steps, tables: { starts, uppers: uppers.map(whole), lowers: lowers.map(whole), places, slots } };
 }
 function ofTicks({ input, steps, tables, report }) {
   if (!Array.isArray(tables.starts) || steps[0]?.[0] !== "likelier") return void 0;
@@ -2811,11 +2733,106 @@ function ofTicks({ input, steps, tables, report }) {
   for (const [name, table2] of Object.entries(rebuilt.tables)) {
     requires(JSON.stringify(tables[name]) === JSON.stringify(table2), "other tables than those of ticked sets");
   }
-  requires(input.kind === "answer" && BigInt(input.count) === sets(d, m), "another number of sets");
+  requires(input.kind === "answer" && BigInt(input.count) === setsOf(d, m), "another number of sets");
   requires(JSON.stringify(report.parts) === JSON.stringify([["uint", "report", 1, size]]), "another report");
   const [over, under] = [high * lower, (WORD2 - high) * upper];
   return over > under ? quotient(over, under) : quotient(under, over);
 }
+
+// clients/js/src/marks.js
+var SECRET_BYTES = 16;
+var MARK_BYTES = 16;
+var newMarkSecret = () => systemBytes(SECRET_BYTES);
+function marksOf(secret) {
+  if (secret.length !== SECRET_BYTES) throw new RangeError(`the secret of marks must have ${SECRET_BYTES} bytes: got ${secret.length}`);
+  const mark2 = (kind) => sha256(joined(utf8(`ldp-budget ${kind}`), secret)).subarray(0, MARK_BYTES);
+  return { report: mark2("report"), charge: mark2("charge") };
+}
+
+// clients/js/src/index.js
+var Client = class {
+  /**
+   * @param {any} definition the public definition of a collection
+   * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
+   * @throws {TypeError} where its digest is another one, or it has an operator that this client does not know
+   */
+  constructor(definition, { digest } = {}) {
+    checkDigest(definition, digest);
+    this.definition = definition;
+    this.program = new Program(definition);
+    checkForm(definition);
+  }
+  /** Whether reports repeat what was once drawn from a secret, so that one is needed. */
+  get memoises() {
+    return this.program.memo !== void 0;
+  }
+  /**
+   * One report: send it once, and keep it until it has arrived. Drawing again gives another one.
+   * @param {string | number} answer the name of an answer, or its number where there are no names; or a number
+   * @param {{ secret?: Uint8Array }} [given] at least 16 bytes, for a collection that `memoises`; see `newSecret`
+   * @returns {Uint8Array}
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  randomize(answer, { secret } = {}) {
+    return this.program.run(this.numbered(answer), { secret: this.within(secret) });
+  }
+  /**
+   * The label to send with a report of `answer`, for the accounting.
+   * @param {string | number} answer
+   * @param {Uint8Array} secret
+   * @returns {string | undefined} undefined where nothing is memoised, and where the reports hide what they repeat, which a
+   *     label would tell, unless the collection asks for labels
+   */
+  labelToSend(answer, secret) {
+    const { labels, mechanism } = this.definition;
+    return HIDES_REPEATS.has(mechanism) && labels !== true ? void 0 : this.label(answer, secret);
+  }
+  /**
+   * The label of the memoised draw that a report of `answer` repeats. It reveals nothing of the answer.
+   * @param {string | number} answer
+   * @param {Uint8Array} secret
+   * @returns {string | undefined} undefined where nothing is memoised
+   */
+  label(answer, secret) {
+    const own = this.within(secret);
+    if (!this.program.memo) return void 0;
+    const draw = this.program.memo(this.program.evaluate(this.numbered(answer), { secret: own }));
+    const key = secretWithin(own, `${this.definition.context} labels`);
+    return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
+  }
+  /**
+   * The likelihood of this report for each answer, and its share of the sum: the posterior for a uniform prior.
+   * @param {Uint8Array} report
+   * @returns {{ answer: string | number, likelihood: number, share: number }[] | undefined} undefined where they cannot be listed
+   */
+  explain(report) {
+    const names = this.definition.answers;
+    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names && this.definition.at_most === void 0 ? names[i] : i, ...each }));
+  }
+  /**
+   * Checks an answer without drawing.
+   * @param {string | number} answer
+   * @throws {RangeError} for an answer that the collection does not have
+   */
+  check(answer) {
+    this.program.read(this.numbered(answer));
+  }
+  /** @param {string | number} answer */
+  numbered(answer) {
+    const { answers: names, at_most: most } = this.definition;
+    if (!names) return answer;
+    if (most !== void 0) return numberOfTicks(answer, this.definition);
+    const number = names.findIndex((name) => canonicalText(name) === canonicalText(`${answer}`));
+    if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
+    return number;
+  }
+  /** @param {Uint8Array | undefined} secret */
+  within(secret) {
+    return this.memoises ? secretWithin(secret, `collection ${this.definition.fingerprint}`) : void 0;
+  }
+};
+var HIDES_REPEATS = /* @__PURE__ */ new Set(["rappor", "loloha"]);
+var newSecret = () => systemBytes(32);
 
 // clients/js/src/loss.js
 var WORD3 = 1n << 64n;
