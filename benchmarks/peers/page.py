@@ -64,10 +64,19 @@ def _time_of(figures: list[Figure], like: Figure) -> Figure:
 
 
 def why_not(figure: Figure) -> str:
-    """Why there is no answer, in the words of the script or of the library."""
-    if "reason" in figure:
-        return f"— ({figure['reason']})"
-    return f"failed: `{figure['failed'].replace('|', '/')}`"
+    """If a library offers no answer, or failed; `results.json` has the reason in its own words."""
+    return "—" if "reason" in figure else "failed"
+
+
+def pivot(rows: list[list[str]]) -> str:
+    """A table with a row for each library and a column for each case; a row has both, then what the cell says."""
+    cases = list(dict.fromkeys(case for case, *_ in rows))
+    cells = {(library, case): "; ".join(filter(None, found)) for case, library, *found in rows}
+    libraries = dict.fromkeys(library for _, library, *_ in rows)
+    return table(
+        " | ".join(["library", *(f"{case}:" for case in cases)]),
+        [[library, *(cells.get((library, case), "") for case in cases)] for library in libraries],
+    )
 
 
 # -- writing numbers ------------------------------------------------------------------------------------------
@@ -114,20 +123,10 @@ def _cost(figure: Figure) -> list[str]:
     return [seconds(median(figure)), times(figure["ratio"]) if "ratio" in figure else ""]
 
 
-def _not_offered(figures: list[Figure], width: int) -> list[list[str]]:
-    """A row for each library that offers nothing of all this, and why."""
-    rows = []
-    for library in dict.fromkeys(each["library"] for each in figures):
-        own = [each for each in figures if each["library"] == library]
-        reasons = {each.get("reason") for each in own}
-        if None not in reasons and len(reasons) == 1:
-            rows.append(["", library, why_not(own[0]), *[""] * (width - 3)])
-    return rows
-
-
 def _offering(figures: list[Figure]) -> list[Figure]:
-    nothing = {row[1] for row in _not_offered(figures, 3)}
-    return [each for each in figures if each["library"] not in nothing]
+    """The figures of the libraries that offer some of them."""
+    offered = {each["library"] for each in figures if "reason" not in each}
+    return [each for each in figures if each["library"] in offered]
 
 
 # -- the parts ------------------------------------------------------------------------------------------------
@@ -160,9 +159,7 @@ def _head(results: Figure) -> str:
         "Time is processor time, of user and system. Libraries take turns at each piece of work, "
         f"{results['rounds']} times over. What stands here is the median, and **× the median of a library's "
         f"time over "
-        "ours in the same turn**: above 1 it is slower than ldp-budget. “—” is what a library does not offer, "
-        "with what "
-        "its script says of that.",
+        "ours in the same turn**: above 1 it is slower than ldp-budget. “—” is what a library does not offer; the results say why.",
     )
     return "\n\n".join(["# Comparison with other libraries", commands, said, *_repeated(results)])
 
@@ -233,23 +230,18 @@ def _libraries(results: Figure) -> str:
 
 def _calibrate(figures: list[Figure]) -> str:
     timed = [each for each in figures if each.get("time")]
-    rows = []
     answers = [each for each in figures if not each.get("time")]
+    rows = []
     for each in _offering([each for each in answers if not each.get("table")]):
-        if "answer" not in each:
-            rows.append([each["case"], _name(each), why_not(each), "", "", "", "", "", ""])
-            continue
-        lower = f"{each['lower']:.9g}" if "lower" in each else ""
-        delta = f"{each['delta_lost'] / each['delta']:.4g}×" if "delta_lost" in each else ""
-        found = [f"{each['answer']:.9g}", lower, delta, tightness(each), verdict(each)]
-        rows.append([each["case"], _name(each), *found, *_cost(_time_of(timed, each))])
-    rows += _not_offered([each for each in answers if not each.get("table")], 9)
-    head = "asked for | library | σ: | true ε, at least: | true δ, at least: | tightness: | verdict | time: | ×:"
+        found = (
+            [tightness(each), verdict(each), _cost(_time_of(timed, each))[1]] if "answer" in each else [why_not(each)]
+        )
+        rows.append([each["case"], _name(each), *found])
     said = prose(
-        "Gaussian noise of sensitivity 1, what ε it truly has at the δ that was asked for, and at the ε that "
-        "was asked for how many times that δ."
+        "Gaussian noise of sensitivity 1: how far its true ε is below the ε that was asked for, at the δ that was asked for; "
+        "and the time, where it was taken."
     )
-    return f"## Calibrate\n\n{said}\n\n{table(head, rows)}\n\n{_targets(answers)}"
+    return f"## Calibrate\n\n{said}\n\n{pivot(rows)}\n\n{_targets(answers)}"
 
 
 def _targets(answers: list[Figure]) -> str:
@@ -272,22 +264,18 @@ def _compose(figures: list[Figure]) -> str:
     answers = [each for each in figures if not each.get("time")]
     rows = []
     for each in _offering(answers):
-        if "answer" not in each:
-            rows.append([each["case"], _name(each), why_not(each), "", "", "", "", ""])
-            continue
-        lower = f"{each['lower']:.9g}" if "lower" in each else ""
-        time = _cost(_time_of(timed, each))
-        rows.append(
-            [each["case"], _name(each), f"{each['answer']:.9g}", lower, tightness(each), verdict(each), *time]
+        found = (
+            [f"{each['answer']:.6g}", verdict(each), _cost(_time_of(timed, each))[1]]
+            if "answer" in each
+            else [why_not(each)]
         )
-    rows += _not_offered(answers, 8)
-    head = "reports | library | ε: | true ε, at least: | tightness: | verdict | time: | ×:"
+        rows.append([each["case"], _name(each), *found])
     said = prose(
-        "Any input of one user replaced by any other; δ = 1e-06. RR(ε) is randomised response of two answers. "
-        "PLDAccountant takes randomised response and noise together only for neighbours of whom one is a special "
+        "ε, the verdict and the time. Any input of one user replaced by any other; δ = 1e-06. RR(ε) is randomized response of two "
+        "answers. PLDAccountant takes randomized response and noise together only for neighbors of whom one is a special "
         "record, which promises less than is asked for."
     )
-    return f"## Compose\n\n{said}\n\n{table(head, rows)}"
+    return f"## Compose\n\n{said}\n\n{pivot(rows)}"
 
 
 def _accepted(figure: Figure) -> str:
@@ -305,12 +293,10 @@ def _spend(figures: list[Figure]) -> str:
     rows = []
     for each in _offering(answers):
         if "accepted" not in each:
-            rows.append([each["case"], _name(each), why_not(each), ""])
+            rows.append([each["case"], _name(each), why_not(each)])
         else:
             rows.append([each["case"], _name(each), _accepted(each), account_verdict(each)])
-    rows += _not_offered(answers, 4)
     speeds = [[each["case"], _name(each), *_cost(each)] for each in timed if "seconds" in each]
-    speeds += [[each["case"], _name(each), why_not(each), ""] for each in timed if "seconds" not in each]
     said = prose(
         "An account of one user, and what it accepts. The two processes follow one another in one folder; an account "
         "that gives out there what is spent already forgets. Of the threads the most stands here that five accounts "
@@ -320,10 +306,7 @@ def _spend(figures: list[Figure]) -> str:
         "Time of one spend. Those on disk are durable before they are answered, and wait for the disk besides; those "
         "of the other libraries are in memory."
     )
-    return (
-        f"## Spend\n\n{said}\n\n{table('asked for | library | accepted | verdict', rows)}\n\n"
-        f"{more}\n\n{table('spends | library | time: | ×:', speeds)}"
-    )
+    return f"## Spend\n\n{said}\n\n{pivot(rows)}\n\n{more}\n\n{pivot(speeds)}"
 
 
 def _collect(figures: list[Figure], results: Figure) -> str:
@@ -333,30 +316,26 @@ def _collect(figures: list[Figure], results: Figure) -> str:
     for each in _offering(audits):
         case = each["case"].removeprefix("audit of ")
         if "lower" not in each:
-            rows.append([case, _name(each), why_not(each), "", ""])
+            rows.append([case, _name(each), why_not(each)])
             continue
-        said = verdict(each) if verdict(each) != SAFE else "nothing found"
-        rows.append([case, _name(each), f"{each['promised']:.9g}", f"{each['lower']:.3g}", said])
-    rows += _not_offered(audits, 5)
+        found = verdict(each) if verdict(each) != SAFE else ""
+        rows.append([case, _name(each), f"{each['lower']:.3g} of {each['promised']:.9g}", found])
     said = prose(
-        "What is promised of a report, and what an audit certifies that is lost; small set-ups, of 4 answers. "
+        "What an audit certifies that a report loses, of the ε that is promised; small set-ups, of 4 answers. "
         "Memoised "
         f"is d-bit-flip, {work.MEMOISED_REPORTS} reports of one value of each user, whose promise is for all of them "
         "together."
     )
-    head = "client | library | promised ε: | certainly lost: | verdict"
-    parts.append(f"## Randomize\n\n{said}\n\n{table(head, rows)}")
+    parts.append(f"## Randomize\n\n{said}\n\n{pivot(rows)}")
     for task, said in (("randomize", CLIENTS), ("aggregate", SERVERS)):
         timed = [each for each in _of(figures, task) if each.get("time")]
-        head = "reports | library | a second | ×:"
         rows = [
             [_shaped(each["case"]), _name(each), rate(median(each)), _cost(each)[1]]
             if "seconds" in each
-            else [_shaped(each["case"]), _name(each), why_not(each), ""]
+            else [_shaped(each["case"]), _name(each), why_not(each)]
             for each in sorted(_offering(timed), key=lambda each: list(work.SHAPES).index(each["case"]))
         ]
-        rows += _not_offered(timed, 4)
-        parts.append(f"{said}\n\n{table(head, rows)}")
+        parts.append(f"{said}\n\n{pivot(rows)}")
     return "\n\n".join(parts)
 
 
@@ -371,17 +350,14 @@ def _estimate(figures: list[Figure]) -> str:
     for each in _offering(errors):
         case = each["case"].removeprefix("error of ")
         if "bias" not in each:
-            rows.append([case, _name(each), why_not(each), "", ""])
+            rows.append([case, _name(each), why_not(each)])
             continue
         held = f"{each['held'] / each['intervals']:.1%}" if each["intervals"] else "no intervals"
         off = f"{each['bias']:+.4f} ± {each['std_error']:.4f}"
         rows.append([case, _name(each), off, "**biased**" if is_biased(each) else "unbiased", held])
-    rows += _not_offered(errors, 5)
     timed = [each for each in figures if each.get("time")]
     speeds = [
-        [each["case"], _name(each), *_cost(each)]
-        if "seconds" in each
-        else [each["case"], _name(each), why_not(each), ""]
+        [each["case"], _name(each), *_cost(each)] if "seconds" in each else [each["case"], _name(each), why_not(each)]
         for each in _offering(timed)
     ]
     said = prose(
@@ -391,10 +367,7 @@ def _estimate(figures: list[Figure]) -> str:
         f"it is more than {CLEARLY:g} of them off. And how often a 95 % interval holds the truth."
     )
     more = f"Time from {work.ESTIMATED_REPORTS:,} reports to the counts of 128 answers:"
-    return (
-        f"## Estimate\n\n{said}\n\n{table('reports | library | off by: | verdict | intervals that hold:', rows)}\n\n"
-        f"{more}\n\n{table('reports | library | time: | ×:', speeds)}"
-    )
+    return f"## Estimate\n\n{said}\n\n{pivot(rows)}\n\n{more}\n\n{pivot(speeds)}"
 
 
 def _memory(results: Figure) -> str:
