@@ -21,7 +21,7 @@ from doc_blocks import (
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-FOLDERS = ("start", "guides", "tutorials", "explanation", "help")
+FOLDERS = ("start", "guides", "tutorials", "explanation", "help", "ko")
 PAGES = [
     ROOT / "README.md",
     DOCS / "README.md",
