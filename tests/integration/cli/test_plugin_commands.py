@@ -160,27 +160,6 @@ def test_plugin_new_overwrites_nothing(workshop: Workshop) -> None:
     assert module.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("Tally", "must be lower-case words"),
-        ("tally_marks", "must be lower-case words"),
-        ("../tally", "must be lower-case words"),
-        ("9-lives", "must be lower-case words"),
-        ("class", "has a meaning in Python or ldp-budget"),
-        ("json", "has a meaning in Python or ldp-budget"),
-        ("oue", "there is a mechanism named 'oue' already"),
-        ("grr", "there is a mechanism named 'grr' already"),
-        ("numpy", "a module 'numpy' is installed already"),
-        ("ldp-budget", "a module 'ldp_budget' is installed already"),
-        ("tally-marks", "there is a mechanism named 'tally-marks' already"),
-    ],
-)
-def test_plugin_new_with_a_wrong_name_is_refused(workshop: Workshop, name: str, said: str) -> None:
-    assert said in workshop.ldp_budget("plugin", "new", name, "--to", "refused", code=2).stderr
-    assert not (workshop.folder / "refused").exists()
-
-
 # -- plugin check ---------------------------------------------------------------------------------------------
 
 
@@ -218,17 +197,6 @@ def test_plugin_check_certifies_an_installed_plugin(checked: Checked) -> None:
 @pytest.mark.parametrize("name", ["tally-marks", "tally_marks"])
 def test_plugin_check_finds_a_plugin_by_module_or_entry_point(workshop: Workshop, name: str) -> None:
     assert_certified(workshop.ldp_budget("plugin", "check", name, "--samples", LEAST, "--json"))
-
-
-@pytest.mark.exhaustive
-def test_plugin_check_certifies_a_numeric_mechanism(workshop: Workshop) -> None:
-    done = workshop.ldp_budget("plugin", "check", "long-jump", "--samples", LEAST, "--json")
-    assert done.stderr.startswith("passed: audited, a good result. long-jump: every check passed, and no search")
-    [mechanism] = json.loads(done.stdout)["mechanisms"]
-    assert mechanism["checked"] == "audited"
-    for example in (*mechanism["examples"], *mechanism["chosen"]):
-        assert example["exact"]["verdict"] == "holds"
-        assert {found["check"] for found in example["checks"] if found["verdict"] != "passed"} == {"memo_is_kept"}
 
 
 def test_mechanisms_shows_the_certificate_until_the_code_changes(workshop: Workshop, checked: Checked) -> None:

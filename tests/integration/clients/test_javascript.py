@@ -176,16 +176,6 @@ def test_definition_changed_is_refused(change: dict[str, Any]) -> None:
     assert "the definition has the digest" in said["error"]
 
 
-def test_definition_not_agreed_on_is_refused() -> None:
-    source = f"""
-        let why = "";
-        try {{ new client.Client({json.dumps(PARTY.definition())}, {{ digest: "{"0" * 64}" }}); }}
-        catch (error) {{ why = error.message; }}
-        console.log(JSON.stringify(why));
-    """
-    assert evaluated(source).startswith("the definition has the digest ")
-
-
 def resigned(**change: Any) -> dict[str, Any]:
     """A changed definition with a digest of its own."""
     changed = {**PARTY.definition(), **change}
@@ -452,37 +442,6 @@ def test_report_is_explained() -> None:
 
 
 # -- estimated by the server ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", [name for name, made in CASES.items() if not made.finds_answers])
-def test_reports_of_node_are_estimated_correctly(name: str) -> None:
-    """20,000 users: every count and mean within 4.5 standard errors."""
-    made, users = collection(name), 20_000
-    mechanism = CASES[name]
-    chance = np.random.default_rng(len(name))
-    given = made.definition()["input"]
-    if given["kind"] == "answer":
-        few = min(int(given["count"]), 3)
-        values: Any = chance.choice(few, users, p=[0.6, 0.3, 0.1][:few] if few == 3 else [0.7, 0.3])
-    else:
-        values = np.round(chance.uniform(float(given["lower"]), float(given["upper"]), users), 3)
-    secrets = [chance.bytes(32).hex() for _ in range(users)]
-    asked = ({"answer": v, "secret": s} for v, s in zip(values.tolist(), secrets, strict=True))
-    said = adapted([{"collection": made.definition()}, *asked])
-    layout = made.definition()["report"]
-    rows = b"".join(bytes.fromhex(each["report"]) for each in said)
-    reports = np.frombuffer(rows, layout["dtype"]).reshape(users, *layout["shape"])
-    if given["kind"] == "number":
-        estimate = mechanism.estimate(reports)
-        truth = values.mean()
-        bias = abs(mechanism.utility().get("max_bias", 0.0))  # type: ignore[operator]
-        assert abs(estimate.mean - truth) <= 4.5 * estimate.std_error + bias
-        return
-    counts = np.bincount(values, minlength=3)
-    estimate = mechanism.estimate(reports, range(3)) if given["text"] else mechanism.estimate(reports)
-    found = len(estimate.counts[:3])
-    assert (np.abs(estimate.counts[:3] - counts[:found]) <= 4.5 * estimate.std_errors[:3]).all()
 
 
 # -- runs of random programs -----------------------------------------------------------------------------------------

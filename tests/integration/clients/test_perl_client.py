@@ -17,10 +17,6 @@ from client_cases import CASES, Recorder, streams
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import About, digest_of
 from ldp_budget.sampling.memoisation import secrets_within
-from ldp_budget.sdk.client_program import Program, falling, uint
-from ldp_budget.sdk.client_program import answers as a_category
-from ldp_budget.sdk.domain import Categories
-from ldp_budget.sdk.interpreter import run as run_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,58 +156,7 @@ def test_definition_with_unknown_parts_is_refused(tmp_path: Path, change: dict[s
     assert why in done.stderr
 
 
-def test_decimals_with_an_exponent_are_accepted(tmp_path: Path) -> None:
-    """A table of powers of ten, in two spellings, and numbers of it that are the same."""
-    tables = {"plain": falling("1500", "0.001", 9, 0, 3), "powers": falling("1.5E+3", "1e-03", 9, 0, 3)}
-    steps = (("both", ["list", ["at", "plain", 2], ["at", "powers", 2]]),)
-    program = Program(a_category(Categories(2)), steps, uint("both", 2000, 2), tables)
-    rows = [{"answer": 0, "secret": None, "stream": "", "report": run_program(program, 0, None).hex()}]
-    definition = {"format": "ldp-budget client", "version": 1, "context": "", **program.to_json()}
-    assert rows[0]["report"] == "dd05dd05"
-    assert run(laid_down(tmp_path, definition, rows)).returncode == 0
-
-
-def test_label_that_differs_is_found(tmp_path: Path) -> None:
-    collection, answers = SURVEYS[3]
-    rows = [{**row, "label": "0" * 32} for row in answered(collection, answers)]
-    done = run(laid_down(tmp_path, collection.definition(), rows))
-    assert (done.returncode, done.stdout.count(" labelled ")) == (1, len(answers))
-
-
 # -- faults: one in the script is seen -----------------------------------------------------------------------------
-
-
-@pytest.mark.some(2)
-@pytest.mark.parametrize(
-    ("case", "old", "new"),
-    [
-        ("random-substitution", "push @drawn, grep { $_ < $b }", "push @drawn, grep { $_ <= $b }"),
-        ("gaussian", "for my $deviate ($one, $other)", "for my $deviate ($other, $one)"),
-        ("laplace", "$negative ? -$magnitude - 1", "$negative ? -$magnitude"),
-        ("corners", "copy->bdiv($_[1])", "copy->btdiv($_[1])"),
-        ("rappor", "$register ^= 0x171", "$register ^= 0x17b"),
-    ],
-    ids=lambda part: None,
-)
-@pytest.mark.exhaustive
-def test_report_that_differs_is_found(tmp_path: Path, case: str, old: str, new: str) -> None:
-    source = CLIENT.read_text()
-    assert source.count(old) == 1
-    spoilt = tmp_path / "client.pl"
-    spoilt.write_text(source.replace(old, new))
-    shutil.copy(VECTORS / f"{case}.json", tmp_path)
-    assert run(tmp_path).returncode == 0
-    done = run(tmp_path, spoilt)
-    assert done.returncode == 1, f"{old} -> {new} is not seen"
-    assert done.stdout.endswith(f"{make.COUNT} vectors\n")
-
-
-def test_bytes_not_read_are_found(tmp_path: Path) -> None:
-    case = json.loads((VECTORS / "oue.json").read_text())
-    case["vectors"][0]["stream"] += "00"
-    done = run(laid_down(tmp_path, case["definition"], case["vectors"]))
-    assert done.returncode == 1
-    assert " after 5 of 6 bytes, and not " in done.stdout
 
 
 def test_run_that_must_fail_makes_no_report(tmp_path: Path) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from contract.acts import check, coin, made, write_record
 from contract.toy_store import ToyStore
@@ -20,7 +17,6 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.policy_versions import latest_policy
 from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import NotSupported
-from ldp_budget.ledger.models import EntryProblem, ranges
 from ldp_budget.ledger.snapshot import Reading
 from ledger_inside import ledger_of, store_of
 
@@ -312,28 +308,3 @@ def test_changed_position_of_an_acknowledged_entry_is_a_problem(
     problems = accountant.verify().problems
     assert any("moved_entries: the row" in problem for problem in problems)
     assert any("which has made none" in problem for problem in problems)
-
-
-def test_rotated_ledger_keeps_its_acknowledgements(tmp_path: Path, clock: Clock, monkeypatch: Any) -> None:
-    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=9"], shares=SHARES)
-        share_without_a_key(accountant, monkeypatch)
-        unknown_writer(accountant, monkeypatch)
-        assert len(accountant.ledger.acknowledge(["2-3"], WHY)) == 1
-        accountant.ledger.rotate_key()
-    with Accountant(tmp_path / "budget.db", clock=clock) as accountant:
-        assert len(check_acknowledged(accountant)) == 2
-        accountant.backup(tmp_path / "backup.db")
-    with Accountant(tmp_path / "backup.db", clock=clock) as accountant:
-        assert len(check_acknowledged(accountant)) == 2
-
-
-@given(numbers=st.sets(st.integers(1, 40)))
-def test_ranges_name_each_number_once(numbers: set[int]) -> None:
-    parts = [part.split("-") for part in ranges(sorted(numbers)).split(", ")] if numbers else []
-    found = [n for first, *last in parts for n in range(int(first), int(last[0] if last else first) + 1)]
-    assert found == sorted(numbers)
-    problem = EntryProblem("entries ", numbers, " are {wrong}", "writer")
-    assert problem == f"entries {ranges(sorted(numbers))} are {{wrong}}"
-    half = set(sorted(numbers)[::2])
-    assert problem.of(half).entries == tuple(sorted(half))

@@ -148,18 +148,6 @@ def test_plan_prices_together_must_fit_the_lifetime_limit(accountant: Accountant
     assert accountant.set_policy("default", [f"lifetime={both},2e-6"], plan=second).version == 2
 
 
-def test_plan_set_again_after_another_continues_with_its_quotas(accountant: Accountant) -> None:
-    first, second = plan((ONE, 2)), plan((HALF, 3))
-    for chosen, mechanism in ((first, ONE), (second, HALF)):
-        accountant.set_policy("default", [WIDE], plan=chosen)
-        assert accountant.spend("alice", mechanism)
-    accountant.set_policy("default", [WIDE], plan=first)
-    assert accountant.policy().planned() == (decimal(first.epsilon) + decimal(second.epsilon), 2 * DELTA)
-    assert used(accountant, "alice") == [(2, 1)]
-    assert [bool(accountant.spend("alice", ONE)) for _ in range(2)] == [True, False]
-    check(accountant)
-
-
 # -- the same plan again -------------------------------------------------------------------------------------
 
 
@@ -254,16 +242,6 @@ def test_plan_under_another_policy_name_adds_its_price(accountant: Accountant) -
     assert accountant.reserve("alice", HALF, policy="alone").status == "refused"
     assert accountant.spend("alice", HALF, policy="enough").status == "spent"
     assert accountant.spend("bob", HALF, policy="alone").status == "spent", "who has used no other plan"
-    check(accountant)
-
-
-def test_plan_with_all_quota_returned_no_longer_counts(accountant: Accountant) -> None:
-    accountant.set_policy("first", [], plan=plan((ONE, 2)))
-    accountant.set_policy("second", [], plan=plan((HALF, 3)))
-    held = accountant.reserve("alice", ONE, policy="first").receipt or ""
-    assert not accountant.spend("alice", HALF, policy="second")
-    accountant.void(held)
-    assert accountant.spend("alice", HALF, policy="second").status == "spent"
     check(accountant)
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zoneinfo
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,10 +16,9 @@ from hypothesis import strategies as st
 
 from contract.acts import CURVE, check, coin, made, promising, spent
 from fixed_clock import Clock
-from ldp_budget import Accountant, InvalidParameter, LdpBudgetError, Limit
+from ldp_budget import Accountant, InvalidParameter, LdpBudgetError
 from ldp_budget.accounting import policies
 from ldp_budget.accounting.approvals import Approvals
-from ldp_budget.accounting.policies import Policy
 from ldp_budget.ledger import calendar, window_backfill, zones
 
 SEOUL = "Asia/Seoul"
@@ -73,23 +70,6 @@ def test_limit_in_a_zone_agrees_with_a_naive_count_of_local_days(
             for key in keys if fits else ():
                 sums[key] = sums.get(key, 0) + tenths
         check(accountant)
-
-
-def test_two_policies_of_different_zones_share_accounts_and_not_windows(accountant: Accountant, clock: Clock) -> None:
-    at(clock, "2026-11-21T14:30")
-    for name, zone in (("default", None), ("seoul", SEOUL), ("york", "America/New_York")):
-        accountant.set_policy(name, LIMITS, zone=zone)
-    assert accepted(accountant)
-    assert not any(accepted(accountant, epsilon="0.1", policy=name) for name in ("seoul", "york"))
-    at(clock, "2026-11-21T15:00")
-    assert [accepted(accountant, epsilon="0.5", policy=name) for name in ("default", "seoul", "york")] == [0, 1, 0]
-    assert spent(accountant, "alice", "seoul")["day"] == spent(accountant, "alice", "seoul")["lifetime"] - 1
-    at(clock, "2026-11-22T00:00")
-    assert [accepted(accountant, epsilon="0.5", policy=name) for name in ("default", "seoul", "york")] == [1, 0, 0]
-    at(clock, "2026-11-22T05:00")
-    assert [accepted(accountant, epsilon="0.5", policy=name) for name in ("default", "seoul", "york")] == [1, 0, 1]
-    assert [accepted(accountant, epsilon="0.1", policy=name) for name in ("default", "seoul", "york")] == [0, 0, 0]
-    check(accountant)
 
 
 def test_batch_across_a_local_midnight_within_a_utc_day_holds(accountant: Accountant, clock: Clock) -> None:
@@ -218,36 +198,6 @@ def test_proposal_of_a_zone_is_approved_and_set(accountant: Accountant) -> None:
     Approvals(officers[1]).approve(back.number)
     assert Approvals(officers[1]).apply(back.number).zone == "UTC"
     check(accountant)
-
-
-def test_policy_with_a_zone_without_a_database_is_read_from_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = Policy("p", (Limit("lifetime", 4), Limit("day", 1)), zone=SEOUL)
-    monkeypatch.setattr(zoneinfo, "available_timezones", set)
-    assert Policy.from_json(policy.to_json()) == policy
-    assert policy.to_json()["zone"] == SEOUL
-    assert "zone" not in Policy("p", policy.limits).to_json()
-
-
-def test_backup_rotation_and_move_keep_the_zone(path: Path, clock: Clock, tmp_path: Path) -> None:
-    with Accountant(path, clock=clock) as accountant:
-        at(clock, "2026-11-21T14:00")
-        policy = accountant.set_policy("default", LIMITS, zone=SEOUL)
-        assert accepted(accountant)
-        at(clock, "2026-11-21T15:00")
-        assert accepted(accountant, epsilon="0.5")
-        accountant.backup(tmp_path / "copy.db")
-        accountant.ledger.rotate_key()
-    with Accountant(path, create=False, clock=clock) as accountant:
-        assert accepted(accountant, epsilon="0.25")
-        check(accountant)
-        accountant.ledger.move_to(tmp_path / "new.db")
-    with Accountant(tmp_path / "new.db", create=False, clock=clock) as moved:
-        assert moved.policy() == policy
-        assert spent(moved, "alice") == {"lifetime": Decimal("1.75"), "day": Decimal("0.75")}
-        assert not accepted(moved, epsilon="0.5")
-        at(clock, "2026-11-22T15:00")
-        assert accepted(moved)
-        check(moved)
 
 
 def test_clock_repair_after_a_later_local_day_gives_no_fresh_budget(path: Path, clock: Clock) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +19,6 @@ from ldp_budget.accounting.admission import Decision
 from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.charge_request import ChargeRequest
 from ldp_budget.accounting.receipts import BudgetExceeded, Receipt
-from ldp_budget.ledger import write_queue
 from ldp_budget_service.api_keys import ApiKeys
 
 pytestmark = pytest.mark.policy("lifetime=2")
@@ -102,31 +100,6 @@ def test_spend_each_of_very_many_users_is_split_into_parts(
     assert all(accountant.spend_each([Spend(f"user-{n}", coin(1), key="k") for n in range(55)]))
     assert sum(map(len, transactions)) == 55
     assert max(map(len, transactions)) == 10
-    check(accountant)
-
-
-@pytest.mark.slow
-def test_spend_each_of_several_threads_charges_each_request_once(
-    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(write_queue, "MOST_TOGETHER", 7)
-    spent: Counter[str] = Counter()
-
-    def spend(number: int) -> None:
-        for turn in range(4):
-            asked = [Spend(f"user-{n}", coin("0.01"), key=f"{number}/{turn}") for n in range(12)]
-            told = accountant.spend_each(asked)
-            spent.update(each.user for each in told if isinstance(each, Receipt) and each.user)
-            accountant.spend("alone", coin("0.01"), key=f"{number}/{turn}")
-
-    threads = [threading.Thread(target=spend, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert spent == {f"user-{n}": 24 for n in range(12)}
-    assert len(accountant.history("alone")) == 24
     check(accountant)
 
 

@@ -169,40 +169,6 @@ def test_refusals_of_a_batch_are_counted_in_total_only(accountant: Accountant) -
     }
 
 
-def test_limits_after_a_clock_repair_count_in_the_open_windows(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=4", "day=1"])
-    clock.advance(days=3)
-    accountant.spend("alice", RR(epsilon="0.5"))
-    overview = accountant.ledger.overview()
-    clock.advance(days=-3)
-    accountant.repair_clock()
-    assert [row["used"][12] + row["used"][50] for row in overview.limits()] == [1, 1]
-
-
-def test_limits_of_an_unbounded_sum_are_used_up(ledger: Accountant) -> None:
-    """A Gaussian charge has no bounded pure ε: its sum is NULL in the store, and stays unbounded."""
-    ledger.set_policy("default", ["lifetime=4,1e-6,zcdp"])
-    ledger.set_policy("pure", ["lifetime=1000000"])
-    for user in ("alice", "bob"):
-        ledger.spend(user, mechanism("gaussian")(sigma=10))
-    ledger.spend("carol", RR(epsilon="0.001"))
-    zcdp, pure = ledger.ledger.overview().limits()
-    assert (zcdp["users"], zcdp["used"][100]) == (3, 0)
-    assert (pure["users"], pure["used"][0], pure["used"][100]) == (3, 1, 2)
-
-
-def test_limits_omit_erased_users(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4"])
-    for user in ("alice", "bob"):
-        accountant.spend(user, RR(epsilon=1))
-    overview = accountant.ledger.overview()
-    accountant.erase("alice")
-    accountant.erase("carol", unknown=True)
-    (limit,) = overview.limits()
-    assert (limit["users"], limit["used"][25]) == (1, 1)
-    assert (overview.totals()["users"], overview.totals()["erased"]) == (1, 2)
-
-
 def test_overview_contains_no_user(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     accountant.add_collection(Collection("coins", RR(epsilon=1)))

@@ -267,48 +267,6 @@ def test_randomize_with_an_invalid_answer_writes_nothing(
     assert names(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "{} is empty, so it has no column 'party'"),
-        ("side,age\nleft,3\n", "{} has no column 'party'. Columns: side, age"),
-        ("party,party\nindependent,independent\n", "{} has 2 columns named 'party'"),
-    ],
-)
-def test_randomize_with_a_missing_or_repeated_column_is_wrong_usage(
-    party: CommandLine, tmp_path: Path, text: str, said: str
-) -> None:
-    source = tmp_path / "answers.csv"
-    source.write_text(text)
-    arguments = ["randomize", "party", source, "--column", "party", "--out", tmp_path / "r"]
-    assert said.format(source) in party.error(*arguments, code=2)
-    assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.parametrize("bad", ["-0.5", "101", "nan", "NaN", "inf", "-inf", "1e999", "", "old", "9" * 400])
-def test_randomize_with_a_number_outside_the_range_writes_nothing(
-    command: CommandLine, tmp_path: Path, bad: str
-) -> None:
-    bounds = ["--lower", "0", "--upper", "100"]
-    command("collection", "add", "age", "gaussian", "--epsilon", "1", "--delta", "1e-6", *bounds)
-    source = table(tmp_path / "ages.csv", person=[1, 2], age=["17", bad])
-    before = names(tmp_path)
-    message = command.error("randomize", "age", source, "--column", "age", "--out", tmp_path / "r")
-    assert "column age, row 2 below the header" in message
-    assert "the domain is numbers from 0 to 100. Nothing was written" in message
-    assert "Nothing was written" in message
-    assert names(tmp_path) == before
-
-
-def test_randomize_that_fails_keeps_the_older_report_file(party: CommandLine, tmp_path: Path) -> None:
-    source = table(tmp_path / "answers.csv", party=PARTIES)
-    party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
-    before = (tmp_path / "r").read_bytes()
-    table(source, party=["other"])
-    party.error("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")
-    assert (tmp_path / "r").read_bytes() == before
-
-
 def test_estimate_of_other_or_damaged_reports_is_refused(party: CommandLine, tmp_path: Path) -> None:
     source = table(tmp_path / "answers.csv", party=PARTIES)
     party("randomize", "party", source, "--column", "party", "--out", tmp_path / "r")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -106,53 +105,7 @@ def test_plot_to_an_unwritable_place_is_a_sentence(command: CommandLine, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("calibrate", "oue", "--epsilon", 1, "--domain-size", 7),
-        ("compare", "--epsilon", 1, "--domain-size", 7, "--users", 9),
-        ("estimate", "poll", "poll.reports"),
-        ("balance", "alice"),
-    ],
-)
-def test_every_plot_without_matplotlib_names_the_extra(
-    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[object, ...]
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    message = command.error(*arguments, "--plot", tmp_path / "x.png")
-    assert message == "Error: A plot needs matplotlib. Install it: pip install 'ldp-budget[plot]'\n"
-    assert not (tmp_path / "x.png").exists()
-
-
-@pytest.mark.slow
-def test_plot_ignores_the_users_matplotlib_settings_and_keeps_them(
-    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import matplotlib
-
-    sizes: list[float] = []
-    monkeypatch.setattr(
-        Figure, "savefig", lambda figure, *_, **__: sizes.append(figure.axes[0].xaxis.label.get_fontsize())
-    )
-    with matplotlib.rc_context({"font.size": 20}):
-        command("compare", "--epsilon", 1, "--domain-size", 7, "--users", 9, "--plot", tmp_path / "x.svg")
-        assert matplotlib.rcParams["font.size"] == 20
-    assert sizes == [10]
-
-
 # -- labels and fonts ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_plot_texts_with_dollars_and_braces_are_literal(command: CommandLine, tmp_path: Path) -> None:
-    answers = ("$10–$20", "a_b^{c}", "만족한다", "<&>")
-    made = collection(command, answers=answers)
-    file = reports(made, tmp_path / "a.reports", [0, 1, 2, 3] * 20)
-    shown = command("estimate", "poll", file, "--plot", tmp_path / "x.svg")
-    texts = (tmp_path / "x.svg").read_text(encoding="utf-8")
-    for text in ("$10–$20", "a_b^{c}", "만족한다", "&lt;&amp;&gt;", "poll: 80 reports, 95 % confidence intervals"):
-        assert f">{text}<" in texts
-    assert shown.stderr == "", "the reader's fonts show it"
 
 
 # -- estimate ------------------------------------------------------------------------------------------------
@@ -188,37 +141,6 @@ def rounds(command: CommandLine, tmp_path: Path) -> list[Path]:
         reports(made, tmp_path / f"week-{week}.reports", [0] * 60 + [1] * (10 * week) + [2] * 20, seed=week)
         for week in (1, 2, 3)
     ]
-
-
-def test_estimate_by_round_gives_one_estimate_each(command: CommandLine, rounds: list[Path]) -> None:
-    found = command.json("estimate", "poll", *rounds, "--by-round")["rounds"]
-    for path, each in zip(rounds, found, strict=True):
-        assert each == {"round": path.name, **command.json("estimate", "poll", path)}
-    lines = command("estimate", "poll", *rounds, "--by-round").stdout.splitlines()
-    assert lines[0] == "3 rounds; 95 % confidence intervals"
-    assert lines[1].startswith("Consistent counts: at least 0")
-    assert lines[2].split() == ["round", "reports", "answer", "count", "share", "low", "high", "unbiased"]
-    assert [line.split()[:3] for line in lines[3:]] == [
-        [path.name, str(80 + 10 * week), answer] for week, path in enumerate(rounds, 1) for answer in ANSWERS
-    ]
-
-
-@pytest.mark.slow
-def test_plot_of_rounds_has_a_trend_for_each_answer(
-    command: CommandLine, rounds: list[Path], tmp_path: Path, drawn: list[Figure]
-) -> None:
-    found = command.json("estimate", "poll", *rounds, "--by-round", "--plot", tmp_path / "x.png")["rounds"]
-    assert title(drawn[-1]) == "poll: 3 rounds of 90 to 110 reports, 95 % confidence intervals"
-    assert drawn[-1].get_supylabel() == "share of users, %"
-    panels = drawn[-1].axes
-    assert [axes.get_title(loc="left") for axes in panels] == list(ANSWERS)
-    for place, axes in enumerate(panels):
-        rows = [each["answers"][place] for each in found]
-        assert axes.lines[0].get_ydata() == pytest.approx([100 * row["share"] for row in rows])
-        segments = axes.collections[0].get_segments()
-        for (low, high), row in zip(segments, rows, strict=True):
-            assert (low[1], high[1]) == pytest.approx((100 * row["share_low"], 100 * row["share_high"]))
-    assert [each.get_text() for each in panels[-1].get_xticklabels()] == [path.name for path in rounds]
 
 
 # -- compare -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from contract.model import Labelled, labelled_sum, same_window
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting.batch import Spend
-from ldp_budget.errors import ClockError, ReservationConflict, UserErased
+from ldp_budget.errors import ClockError, ReservationConflict
 from ldp_budget.guarantees import Approximate
 from ldp_budget.guarantees.fixed_point import Costs
 from ldp_budget.ledger import calendar as clocks
@@ -69,21 +69,6 @@ def held(accountant: Accountant) -> str:
 
 
 # -- a clock that is far behind ----------------------------------------------------------------------------------
-
-
-def test_clock_jump_and_return_allows_reads_and_erasures(accountant: Accountant, held: str, clock: Clock) -> None:
-    clock.now = LATER
-    accountant.spend("alice", coin(2))
-    clock.now = NOON
-    assert spent(accountant, "alice") == {"lifetime": 3.5, "day": 2, "week": 2, "month": 2}, "as at the newest entry"
-    assert [row["state"] for row in accountant.history("alice")] == [None, "expired", None]
-    assert len(list(accountant.journal())) == accountant.stats()["entries"] == 4
-    check(accountant)
-    assert accountant.erase("alice")
-    assert list(accountant.journal())[-1]["at"] == "2099-03-05T09:00:00Z", "the journal does not run back"
-    with pytest.raises(UserErased):
-        accountant.history("alice")
-    check(accountant)
 
 
 # -- a clock that is none ----------------------------------------------------------------------------------------
@@ -220,35 +205,6 @@ def test_clock_repair_ends_earlier_reservations(accountant: Accountant, clock: C
     fresh = accountant.reserve("alice", coin(1)).receipt or ""
     accountant.void(fresh)
     assert spent(accountant, "alice")["day"] == 6
-    check(accountant)
-
-
-def test_clock_repair_keeps_a_period_first_limited_under_a_wrong_clock(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=90"])
-    accountant.spend("alice", coin(1))
-    accountant.spend("bob", coin(2))
-    clock.now = LATER
-    accountant.set_policy("default", LIMITS)
-    accountant.spend("alice", coin(4))
-    clock.now = NOON
-    accountant.repair_clock()
-    check(accountant)
-    assert spent(accountant, "alice")["day"] == 5
-    assert spent(accountant, "bob")["week"] == 2
-    clock.advance(days=1)
-    accountant.spend("alice", coin(1))
-    assert spent(accountant, "alice") == {"lifetime": 6, "day": 1, "week": 6, "month": 6}
-    check(accountant)
-
-
-def test_void_near_a_clock_repair_keeps_the_repaired_sums(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=90,0.5", "day=9,0.5"])
-    clock.now = LATER
-    accountant.spend("alice", coin(4))
-    clock.now = NOON
-    accountant.repair_clock()
-    accountant.void(accountant.reserve("alice", SLACK).receipt or "")
-    assert spent(accountant, "alice") == {"lifetime": 4, "day": 4}
     check(accountant)
 
 

@@ -15,11 +15,9 @@ import pytest
 from contract.acts import CURVE, check, coin, promising, spent
 from contract.places import InFile, InMemory, InToys, Place
 from contract.rotation import Exchanged, ExchangedContract, exchange, reopen
-from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, LedgerMoved, UnknownName
-from ldp_budget.accounting import batch as batches
-from ldp_budget.ledger import key_rotation, write_queue
+from ldp_budget.ledger import key_rotation
 from ldp_budget.ledger.checkpoints import link_of
 from ldp_budget.ledger.hash_chain import canonical_rows, canonical_transaction
 from ldp_budget.ledger.keyed_hashing import Key, new_key
@@ -410,33 +408,6 @@ def test_backup_and_its_key_are_of_one_moment(tmp_path: Path, clock: Clock) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("exchanges", [1, 2])
-def test_rotated_ledger_continues_after_a_move(tmp_path: Path, clock: Clock, exchanges: int) -> None:
-    places = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
-    users = [f"user-{n}" for n in range(5)]
-    with Accountant(places[0], clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        in_use(accountant)
-    held = []
-    for place, following in zip(places, [*places[1:], None], strict=True):
-        with Accountant(place, create=False, clock=clock) as accountant:
-            for _ in range(exchanges):
-                held.append(accountant.reserve("alice", coin("0.25"), key=f"{place} {len(held)}"))
-                exchange(accountant)
-            held.append(accountant.reserve("alice", coin("0.25"), key=f"{place} {len(held)}"))
-            accountant.spend_many(users, coin("0.5"))
-            check(accountant)
-            if following is not None:
-                accountant.ledger.move_to(following)
-    with Accountant(places[-1], create=False, clock=clock) as accountant:
-        assert all(spent(accountant, user)["lifetime"] == 1.5 for user in users)
-        assert accountant.spend("alice", coin(1), key="a").repeated
-        for each in held:
-            assert accountant.void(str(each.receipt)).status == "voided"
-        check(accountant)
-
-
-@pytest.mark.slow
 def test_rotation_of_a_ledger_whose_move_was_interrupted_is_refused(tmp_path: Path, clock: Clock) -> None:
     with Accountant(tmp_path / "one.db", clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
@@ -535,36 +506,3 @@ def test_erase_after_a_rotation_leaves_nothing_of_the_user(accountant: Accountan
     exchange(accountant)
     assert not accountant.spend("alice", coin("0.1"))
     check(accountant)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("partitions", [1, 3])
-def test_interrupted_batch_is_completed_after_a_rotation(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, partitions: int
-) -> None:
-    """Its parts have the same users as before: a charged user is not charged again."""
-    users, store = [f"user-{n}" for n in range(40)], ToyStore(partitions)
-    monkeypatch.setattr(batches, "PART", 5)
-    with Accountant(store, clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        charge = batches._charge_part
-
-        def charge_three(*given: Any) -> Any:
-            if not next(lives):
-                raise ZeroDivisionError
-            return charge(*given)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(write_queue, "MOST_BULK", 1)
-            patch.setattr(batches, "_charge_part", charge_three)
-            lives = iter([True] * 6 + [False] * 99)  # the store runs each transaction twice
-            with pytest.raises(ZeroDivisionError):
-                accountant.spend_many(users, coin(1), key="run")
-        charged = accountant.stats()["entries_by_kind"]["spent"]
-        assert 0 < charged < 40
-        exchange(accountant)
-        again = accountant.spend_many(users, coin(1), key="run")
-        assert (again.spent, again.repeated) == (40 - charged, charged)
-        assert {spent(accountant, user)["lifetime"] for user in users} == {1}
-        assert accountant.spend_many(users, coin(1), key="run").repeated == 40
-        check(accountant)

@@ -574,53 +574,6 @@ def test_verify_with_a_deleted_row_finds_it(rich: Accountant, table: str) -> Non
         assert problems_after(rich, (f"DELETE FROM {table} WHERE ({identity}) = {chosen}", ())), number
 
 
-@pytest.mark.parametrize(
-    "statements",
-    [
-        ["UPDATE users SET user_hash = NULL WHERE account = 1"],
-        ["DELETE FROM users WHERE account = 1", "DELETE FROM window_sums WHERE account = 1"],
-        [
-            "UPDATE window_sums SET account = -account WHERE account < 3",
-            "UPDATE window_sums SET account = 3 + account WHERE account < 0",
-        ],
-        [
-            "INSERT INTO memoised_counts SELECT account, label, priced_mechanism, replace(window_name, '-', '+'), 3"
-            " FROM memoised_counts WHERE window_name <> 'lifetime'"
-        ],
-        [
-            "INSERT INTO window_sums SELECT account, replace(window_name, '2026', '2031'), 1, 1, 1, 1 FROM window_sums"
-            " WHERE window_name <> 'lifetime'"
-        ],
-        ["INSERT INTO quotas SELECT account, plan, guarantee || ' ', -5 FROM quotas"],
-        ["INSERT INTO periods VALUES ('week', 0)"],
-        ["INSERT INTO tombstones SELECT x'00', row_mac FROM tombstones"],
-        ["DELETE FROM tombstones", "DELETE FROM journal WHERE kind = 'erased'"],
-        ["DELETE FROM journal WHERE entry = (SELECT max(entry) FROM journal)"],
-        [
-            "INSERT INTO journal (at, kind, account, priced_mechanism, policy, reports, has_record, has_note, api_key, sub_limit)"
-            " VALUES (1, 'spent', 1, 1, 1, 1, 0, 0, 0, 0)"
-        ],
-        ["INSERT INTO policies SELECT NULL, name, version + 9, created_at, definition, row_mac FROM policies"],
-        [
-            "INSERT INTO priced_mechanisms SELECT NULL, fingerprint, mechanism, '{}', guarantee || ' ', 0, 0, 0, 0, collection,"
-            " row_mac FROM priced_mechanisms"
-        ],
-        [
-            "INSERT INTO priced_mechanisms SELECT NULL, fingerprint, mechanism, declared, guarantee, 0, 0, 0, 0, 'a', row_mac"
-            " FROM priced_mechanisms"
-        ],
-        ["INSERT INTO notes SELECT entry, 'a', (SELECT row_mac FROM notes) FROM journal WHERE NOT has_note"],
-        ["UPDATE journal SET has_note = 0"],
-        ["UPDATE journal SET chain_hash = NULL"],
-        ["DELETE FROM journal", "DELETE FROM window_sums", "DELETE FROM users"],
-    ],
-    ids=lambda statements: statements[0][:60],
-)
-def test_verify_with_several_changed_values_finds_it(rich: Accountant, statements: list[str]) -> None:
-    found = problems_after(rich, *((statement, ()) for statement in statements))
-    assert found
-
-
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A rich ledger at rest, in one file."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, LedgerError, UnknownName
 from ldp_budget.accounting import batch as batches
 from ldp_budget.accounting import ledger_move, policy_versions
-from ldp_budget.errors import ClockError, InvalidParameter, LedgerMoved, ReservationConflict
+from ldp_budget.errors import InvalidParameter, LedgerMoved
 from ldp_budget.ledger import migration_copy, window_backfill, write_queue
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.storage import Attempt
@@ -255,36 +254,6 @@ def test_move_that_was_aborted_or_started_again_meanwhile_never_opens_its_target
             assert not charges(first, clock)
             assert charges(tmp_path / "first.db", clock) is (between == "abort_move")
             assert charges(second, clock) is (between == "move_to")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("before", ["differences", "open_target"])
-def test_duplicate_of_a_target_never_opens(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, before: str
-) -> None:
-    """The file of a target was duplicated with `cp` before it was open."""
-    small(tmp_path / "first.db", clock)
-    target, copy = tmp_path / "target.db", tmp_path / "copy.db"
-    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        interrupted_move(accountant, target, monkeypatch, before)
-        for ending in ("", ".key"):
-            shutil.copy(f"{target}{ending}", f"{copy}{ending}")
-        if before == "differences":
-            for place in (copy, target):
-                with pytest.raises(LedgerError, match="left over from an interrupted move"):
-                    accountant.ledger.move_to(place)
-            return
-        for _ in range(2):
-            with pytest.raises(LedgerError, match=f"copy.db: it is a duplicate of {target}, and can never be used"):
-                accountant.ledger.move_to(copy)
-            accountant.ledger.move_to(target)
-        with pytest.raises(LedgerMoved, match="it was moved to"):
-            accountant.spend("alice", coin("0.001"))
-        check(accountant)
-    with Accountant(target, clock=clock) as accountant:
-        check(accountant)
-        assert accountant.spend("alice", coin("0.001"))
-    assert not charges(copy, clock)
 
 
 @pytest.mark.slow
@@ -583,67 +552,6 @@ def test_backfill_interrupted_before_a_move_is_done_after_it(clock: Clock, monke
         assert accountant.spend("user-1", coin("0.5")).binding == ("day",)
         assert accountant.spend("user-2", coin("0.5"))
         check(accountant)
-
-
-@pytest.mark.slow
-@pytest.mark.some(3)
-@pytest.mark.parametrize("seed", range(3))
-def test_move_after_a_clock_jump_enlarges_no_budget(seed: int, clock: Clock, thorough: bool) -> None:
-    """Entries dated in the future, repaired in some partitions and not in others, copied to fewer and to more."""
-    for number in range(4 if thorough else 1):
-        _wrong_clock(random.Random(f"{seed} {number}"), clock)
-
-
-def _wrong_clock(chance: random.Random, clock: Clock) -> None:
-    here = ToyStore(chance.randint(1, 4))
-    accountant = Accountant(here, clock=clock)
-    accountant.set_policy("default", ["lifetime=1000", "day=500", "week=700"])
-    held: list[str] = []
-    for copies in range(3):
-        ahead = 0.0
-        for _ in range(chance.randint(5, 40)):
-            user = chance.choice(USERS)
-            event = chance.random()
-            if event < 0.1:
-                ahead += (days := chance.choice([1, 3, 30, 400]))
-                clock.advance(days=days)
-            elif event < 0.2 and ahead:
-                clock.advance(days=-ahead, minutes=chance.randint(0, 900))
-                ahead = 0.0
-                accountant.repair_clock()
-            else:
-                with suppress(ClockError, KeyConflict):
-                    if event < 0.4:
-                        receipt = accountant.reserve(user, promising(CURVE), label="home").receipt
-                        held += [receipt] if receipt else []
-                    elif event < 0.5 and held:
-                        with suppress(ReservationConflict):
-                            accountant.void(chance.choice(held))
-                    elif event < 0.52:
-                        accountant.erase(user, unknown=True)
-                    else:
-                        accountant.spend(user, coin("0.5"), key=str(event))
-            clock.advance(minutes=chance.randint(0, 400))
-        before = _spent(accountant)
-        there = ToyStore(chance.randint(1, 4), here.key.secret)
-        there.name = f"toy {copies}"
-        accountant.ledger.move_to(there)
-        accountant.close()
-        accountant = Accountant(there, clock=clock)
-        check(accountant)
-        after = _spent(accountant)
-        assert after.keys() == before.keys()
-        for place, spent in after.items():
-            assert spent == before[place] or (spent > before[place] and here.partitions > 1), place
-        here = there
-
-
-def _spent(accountant: Accountant) -> dict[tuple[str, str], int]:
-    return {
-        (user, state.limit.period): state.spent_units.epsilon or 0
-        for user in USERS
-        for state in accountant.balance(user).limits
-    }
 
 
 # -- step by step against the model ---------------------------------------------------------------------------

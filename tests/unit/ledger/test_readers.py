@@ -10,11 +10,10 @@ import pytest
 
 from contract.acts import check, coin
 from contract.places import InFile, InMemory, Place
-from ldp_budget import Accountant, UnknownName
+from ldp_budget import Accountant
 from ldp_budget.ledger import chain_verification, snapshot
-from ldp_budget.ledger.sqlite.file_guard import _Guard
 from ldp_budget.ledger.sqlite.statements import SqliteRows
-from ledger_inside import store_of, tables, transact
+from ledger_inside import tables, transact
 
 pytestmark = pytest.mark.policy("lifetime=9")
 
@@ -44,17 +43,6 @@ def test_journal_read_by_half_blocks_no_writer(accountant: Accountant) -> None:
     assert accountant.spend("alice", coin("0.1"))
     in_another_thread(lambda: accountant.spend("bob", coin("0.1")))
     assert len(list(rows)) == 20, "as one moment of the ledger saw it"
-
-
-@pytest.mark.parametrize("place", ["file"], indirect=True)
-def test_connection_that_only_reads_keeps_few_pages(accountant: Accountant) -> None:
-    """A long read uses most pages once, and several connections are open at a time."""
-    store = store_of(accountant)
-    accountant.spend("alice", coin("0.1"))
-    with store.snapshot():
-        (reading,), writing = store._reading.values(), store._writer
-        kept = [-connection.execute("PRAGMA cache_size").fetchone()[0] for connection in (reading, writing)]
-    assert 0 < kept[0] * 8 <= kept[1], "in kibibytes"
 
 
 def test_readers_do_not_wait_for_a_writer(tmp_path: Path) -> None:
@@ -90,18 +78,6 @@ def test_reader_connection_in_use_is_not_shared(tmp_path: Path) -> None:
         assert accountant.balance("alice").limits[0].spent_units.epsilon == 2 * 10**8
         assert len(accountant.history("alice")) == 2
         assert kept
-
-
-def test_reader_that_fails_leaves_the_log_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite removes it with its last connection unless it is kept from that; not all systems can lock it."""
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-    monkeypatch.setattr(_Guard, "take", lambda guard, deadline: None)
-    with Accountant(tmp_path / "budget.db") as accountant:
-        with pytest.raises(UnknownName):
-            accountant.balance("alice", "nowhere")
-        assert (tmp_path / "budget.db-wal").exists()
-        assert accountant.spend("alice", coin("0.1"))
 
 
 @pytest.mark.slow

@@ -6,13 +6,13 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contract.acts import CURVE, coin, in_threads, promising
+from contract.acts import CURVE, coin, promising
 from fixed_clock import Clock
 from ldp_budget import Accountant, ClockError, LedgerError, SandboxError
 from ldp_budget.ledger.keyed_hashing import KEY_BYTES
@@ -235,25 +235,3 @@ def test_sandbox_moved_stays_a_sandbox(address: Address, tmp_path: Path, clock: 
         assert unchanged.stats()["users"] == 0
         with pytest.raises(LedgerError, match=r"it is a sandbox, and .* is a real ledger"):
             unchanged.ledger.move_to(back)
-
-
-@pytest.mark.slow
-def test_sandbox_threads_are_charged_at_the_set_time(tmp_path: Path) -> None:
-    now = datetime(2028, 2, 28, 23, 59, 59, 999999, tzinfo=UTC)
-    with Accountant(tmp_path / "r.db", sandbox=True, clock=lambda: now) as sandbox:
-        sandbox.set_policy("default", ["lifetime=100", "day=0.5"])
-
-        def spent() -> int:
-            receipts = in_threads(12, lambda _: sandbox.spend("alice", coin("0.1")))
-            return sum(map(bool, receipts))
-
-        days = []
-        for step in (timedelta(microseconds=1), timedelta(days=1), timedelta(0)):
-            days.append(spent())
-            now += step
-        assert days == [5, 5, 5]
-        assert {entry["at"] for entry in sandbox.history("alice")} == {
-            "2028-02-28T23:59:59.999999Z",
-            "2028-02-29T00:00:00Z",
-            "2028-03-01T00:00:00Z",
-        }

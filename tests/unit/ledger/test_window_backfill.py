@@ -21,7 +21,6 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, Limit
 from ldp_budget.guarantees import Approximate
 from ldp_budget.ledger import window_backfill
-from ledger_inside import BusyWriter
 
 USERS = [f"user-{number}" for number in range(6)]
 LIFETIME: list[Limit | str] = ["lifetime=900,0.1"]
@@ -208,29 +207,6 @@ def test_backfill_during_a_clock_jump_and_repair_is_correct(
 
 
 @pytest.mark.slow
-def test_backfill_part_shares_a_transaction_with_spends(
-    twins: Twins, between: Callable[[Meanwhile], list[int]]
-) -> None:
-    """The sums kept by the repair count, and do not replace the backfilled sums."""
-
-    def meanwhile(step: int) -> None:
-        def let_go() -> None:
-            writer.wait_for(2)
-            writer.let_go()
-
-        twins.other.spend("user-2", coin("0.7"))
-        writer = BusyWriter(twins.one)
-        writer.__enter__()
-        threading.Thread(target=lambda: twins.one.spend("user-2", coin("0.7")), daemon=True).start()
-        writer.wait_for(1)
-        threading.Thread(target=let_go, daemon=True).start()
-
-    between(meanwhile)
-    twins.one.set_policy("default", ALL)
-    twins.check_alike()
-
-
-@pytest.mark.slow
 @pytest.mark.some(2)
 def test_backfill_interrupted_is_ignored_and_verifies(
     twins: Twins, between: Callable[[Meanwhile], list[int]]
@@ -281,17 +257,6 @@ def test_backfill_of_one_period_by_two_accountants_is_correct(
     assert twins.one.set_policy("default", ALL).version == 2
     twins.check_alike()
     twins.close()
-
-
-@pytest.mark.slow
-def test_backfill_start_is_in_the_journal(twins: Twins, between: Callable[[Meanwhile], list[int]]) -> None:
-    between(lambda step: twins.spend(step))
-    before = len(list(twins.one.journal()))
-    twins.one.set_policy("default", [*LIFETIME, "month=90"])
-    begun, *charges, policy = list(twins.one.journal())[before:]
-    assert (begun["kind"], begun["account"], begun["policy"]) == ("period", None, None)
-    assert {row["kind"] for row in charges} == {"spent"}
-    assert policy["kind"] == "policy"
 
 
 def test_verify_with_a_period_missing_in_the_journal_finds_it(tmp_path: Path, clock: Clock) -> None:

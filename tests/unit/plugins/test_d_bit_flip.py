@@ -24,7 +24,6 @@ from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.sampling import ONE
 
 DBitFlip: Any = ldp_budget.mechanism("d-bit-flip")
-Sue: Any = ldp_budget.mechanism("sue")
 
 SHAPES = [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 2), (4, 3), (5, 4)]
 shapes = pytest.mark.parametrize(("buckets", "bits"), SHAPES)
@@ -109,14 +108,6 @@ def test_guarantee_is_the_dominating_pair_of_the_drawn_reports(buckets: int, bit
         assert telling <= Fraction(guarantee.tau) <= telling + Fraction(1, 10**30)
 
 
-def test_all_buckets_make_symmetric_unary_encoding() -> None:
-    mechanism, sue = made(6, 6), Sue.calibrate(epsilon=1, domain_size=6)
-    assert mechanism.guarantee.tau == pytest.approx(sue.guarantee.tau, abs=Decimal("1e-17"))
-    assert mechanism.utility()["variance_per_user"] == pytest.approx(sue.utility()["variance_per_user"])
-    reports = mechanism.randomize(np.arange(6), rng=1)
-    assert (reports.dtype, reports.shape) == (np.uint8, (6, 1))
-
-
 @pytest.mark.slow
 @given(epsilon=st.decimals("1e-6", "80", places=6))
 def test_loss_of_a_bit_is_at_most_half_of_epsilon(epsilon: Decimal) -> None:
@@ -138,22 +129,6 @@ def test_parameters_are_those_of_document_002() -> None:
 
 
 # -- reports --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("buckets", "bits", "dtype", "width"),
-    [(5, 5, np.uint8, 1), (9, 9, np.uint8, 2), (5, 4, np.uint8, 4), (128, 8, np.uint8, 8), (129, 1, np.uint16, 1)],
-)
-def test_report_has_the_documented_form(buckets: int, bits: int, dtype: Any, width: int) -> None:
-    mechanism = made(buckets, bits, 60)
-    answers = np.arange(1000) % buckets
-    reports = mechanism.randomize(answers, rng=3)
-    assert (reports.dtype, reports.shape) == (dtype, (1000, width))
-    drawn, ones = unpack(mechanism, reports)
-    assert all(len(set(row)) == bits for row in drawn.tolist())
-    # At ε = 60 a bit is as good as the truth.
-    assert (ones == (drawn == answers[:, None])).all()
-    assert mechanism.randomize([]).shape == (0, width)
 
 
 @pytest.mark.slow
@@ -201,14 +176,6 @@ def test_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> None
     stated = [float(10 * stretch * half / (half - 1) ** 2 + count * (stretch - 1)) for count in truth.tolist()]
     assert estimates.var(axis=0) == pytest.approx(stated, rel=0.03)
     assert whole.std_errors == pytest.approx((surveys * np.array(stated)) ** 0.5, rel=0.01)
-
-
-@pytest.mark.slow
-def test_estimates_of_memoized_reports_are_unbiased() -> None:
-    mechanism, users = made(5, 3, 2, memoize=True), 40_000
-    answers = np.tile(ANSWERS, users // 10)
-    estimate = mechanism.estimate(mechanism.randomize(answers, secrets=secrets(users)))
-    assert (np.abs(estimate.counts - np.bincount(answers, minlength=5)) <= 4.5 * estimate.std_errors).all()
 
 
 @pytest.mark.exhaustive

@@ -115,21 +115,6 @@ def test_guarantee_is_the_curve_with_its_calibration_point() -> None:
     assert 0 <= exact(guarantee.mu) - mu <= mpf("1e-38")
 
 
-def test_sigma_exact_is_smaller_and_both_are_reported() -> None:
-    tail = Gaussian.calibrate(**TARGET)
-    exactly = Gaussian.calibrate(**TARGET, method="exact")
-    assert tail.parameters["sigma"] == pytest.approx(4.3790702813)
-    assert exactly.parameters["sigma"] == pytest.approx(3.7306316348)
-    by_method = {"tail": tail.parameters["sigma"], "exact": exactly.parameters["sigma"]}
-    assert tail.utility()["sigma_by_method"] == exactly.utility()["sigma_by_method"] == by_method
-    [note] = tail.notes
-    assert "safe but loose" in note
-    assert "3.73064 instead of 4.37908" in note, "rounded up"
-    assert exactly.notes == ()
-    # Declaring the default changes nothing, another method is another mechanism.
-    assert Gaussian.calibrate(**TARGET, method="tail").fingerprint == tail.fingerprint != exactly.fingerprint
-
-
 def test_sigma_can_be_given_in_place_of_a_target() -> None:
     made = Gaussian(sigma=10, lower=0, upper=5)
     assert made.parameters == {"sigma": 10}
@@ -144,11 +129,6 @@ def test_sigma_can_be_given_in_place_of_a_target() -> None:
         InvalidParameter, match=r"sigma must be left out in calibrate.*: got 10. Call gaussian\(sigma=...\)"
     ):
         Gaussian.calibrate(sigma=10)
-
-
-def test_sensitivity_without_bounds_is_one() -> None:
-    assert Gaussian.calibrate(**TARGET).parameters == Gaussian.calibrate(**TARGET, sensitivity=1).parameters
-    assert Gaussian.calibrate(**TARGET, **UNIT).parameters == Gaussian.calibrate(**TARGET).parameters
 
 
 # -- what the client sends ------------------------------------------------------------------------------------
@@ -214,24 +194,6 @@ def test_intervals_have_their_nominal_coverage() -> None:
         intervals = [made.estimate(survey).interval(0.95) for survey in reports]
         covered = np.mean([low <= values.mean() <= high for low, high in intervals])
         assert least <= covered <= most
-
-
-def test_error_is_unbiased_and_the_same_everywhere() -> None:
-    made = Gaussian.calibrate(**TARGET, **UNIT)
-    utility = made.utility()
-    assert set(utility["bias"].values()) == {0.0}
-    assert set(utility["mse"].values()) == {made.parameters["sigma"] ** 2}
-    assert set(utility["mse"]) == {"lower", "centre", "upper"}
-
-
-@pytest.mark.parametrize("declared", [{}, {"sensitivity": 2}], ids=["nothing", "sensitivity"])
-def test_sensitivity_without_bounds_calibrates_but_cannot_collect(declared: dict[str, Any]) -> None:
-    made = Gaussian.calibrate(**TARGET, **declared)
-    assert made.describe(users=100)["utility"]["std_error"] > 0
-    message = "gaussian has only a sensitivity, and this needs lower and upper"
-    for collect in (made.randomize, made.estimate, made.aggregate, made.read_values):
-        with pytest.raises(NotSupported, match=message):
-            collect([0.5] if collect != made.read_values else ["0.5"])
 
 
 # -- what the server makes of it ------------------------------------------------------------------------------

@@ -73,15 +73,6 @@ def test_functions_never_change() -> None:
     ]
 
 
-def test_elementwise_and_broadcast_agree() -> None:
-    family = HashFamily("survey 2026", 5, 77)
-    points = family.points(range(6))
-    table = family(np.arange(5)[:, np.newaxis], points)
-    functions, values = np.array([4, 0, 2, 2]), np.array([5, 5, 0, 1])
-    assert family(functions, points[values]).tolist() == table[functions, values].tolist()
-    assert family(functions[:0], points[:0]).tolist() == []
-
-
 def test_value_is_hashed_by_its_text() -> None:
     family = HashFamily(7, 1, 2)
     by_type = [np.array([12, 0, 12]), [12, 0, 12], ["12", "0", "12"], np.array([12, 0, 12], dtype=np.uint8)]
@@ -90,18 +81,6 @@ def test_value_is_hashed_by_its_text() -> None:
     }
     assert family.points(["é", "🙂", ""]).shape == (3,)
     assert len(set(family.points(range(10_000)).tolist())) == 10_000
-
-
-def test_seeds_draw_families_and_a_seed_is_its_text() -> None:
-    one, same, other = HashFamily(1, 8, 64), HashFamily("1", 8, 64), HashFamily(2, 8, 64)
-    assert (one.coefficients == same.coefficients).all()
-    assert (one.coefficients != other.coefficients).any()
-    assert (one.points(range(9)) == same.points(range(9))).all()
-    assert (one.points(range(9)) != other.points(range(9))).all()
-
-
-def test_longer_family_begins_with_the_shorter_one() -> None:
-    assert (HashFamily(3, 20, 16).coefficients[:, :5] == HashFamily(3, 5, 16).coefficients).all()
 
 
 @pytest.mark.slow

@@ -151,23 +151,6 @@ def test_variance_is_that_of_the_paper_for_every_value(epsilon: str) -> None:
         assert made(epsilon).error_at(value)[1] == pytest.approx(stated, rel=2e-4)
 
 
-@pytest.mark.parametrize(("epsilon", "windowed"), [("0.6", False), ("0.609", False), ("0.611", True), ("0.62", True)])
-def test_hybrid_of_a_small_loss_sends_one_of_two_numbers(epsilon: str, windowed: bool) -> None:
-    mechanism = made(epsilon)
-    assert bool(mechanism.piecewise) == windowed
-    assert (mechanism.guarantee.tau == 1) == (not windowed)
-
-
-@pytest.mark.parametrize(("epsilon", "most"), [(1, 0.92), (2, 0.62), (3, 0.71), (4, 0.85)])
-def test_worst_variance_is_below_that_of_every_other_unbiased_mechanism(epsilon: int, most: float) -> None:
-    def worst(name: str) -> float:
-        mechanism: Any = ldp_budget.mechanism(name).calibrate(epsilon=epsilon, lower=-1, upper=1)
-        return float(max(mechanism.error_at(value)[1] for value in (-1, 0, 1)))
-
-    best = min(map(worst, ("laplace", "staircase", "one-bit-mean")))
-    assert worst("hybrid") <= most * best
-
-
 @pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize("users", [20, 200])

@@ -25,7 +25,6 @@ import ldp_budget
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Pure, SymmetricPair, Unbounded
 from ldp_budget.registry.collections import Collection
-from ldp_budget.registry.ranking import rank_numeric
 from ldp_budget.reports.charged_release import release
 from ldp_budget.sampling import ONE
 
@@ -101,15 +100,6 @@ def test_estimate_is_that_of_document_002() -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("users", [40_000, pytest.param(200_000, marks=pytest.mark.exhaustive)])
-def test_mean_of_a_skewed_population_is_unbiased(users: int) -> None:
-    values = 77 * np.random.default_rng(3).beta(0.5, 4, users)
-    for made in (FRESH, KEPT, FLIPPED):
-        estimate = made.estimate(made.randomize(values, rng=11, secrets=secrets(len(values))))
-        assert abs(estimate.mean - values.mean()) < 4.5 * estimate.std_error
-
-
 @pytest.mark.parametrize("value", [0.0, 20.0, 77.0])
 def test_variance_of_an_estimate_is_the_stated_one(value: float) -> None:
     surveys, users = 20_000, 10
@@ -159,16 +149,6 @@ def test_declaration_has_a_maximum_or_both_ends() -> None:
 
 
 @pytest.mark.slow
-def test_comparison_works_for_any_range() -> None:
-    for lower, upper, setting in ((0, 77, "maximum=77"), ("0.0", 77, "maximum=77"), (-7, 70, ""), (100, 177, "")):
-        [row] = [row for row in rank_numeric(1, lower, upper) if row["mechanism"] == "one-bit-mean"]
-        assert row["mse"] == pytest.approx(FRESH.utility()["mse"])
-        assert row["setting"] == setting
-    with pytest.raises(InvalidParameter, match="lower"):
-        OneBitMean.for_range(1, "x", 1)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("users", [10_000, pytest.param(40_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("target", [{}, {"rounding": 11}, {"rounding": 11, "flip": "0.2"}], ids=str)
 def test_range_that_begins_elsewhere_is_shifted(target: dict[str, Any], users: int) -> None:
@@ -198,17 +178,6 @@ def test_rounding_is_to_a_neighboring_multiple_and_unbiased_over_alpha(value: fl
     assert abs(cells.mean() * 11 - value) <= 4.5 * 11 * (up * (1 - up) / users) ** 0.5 + 1e-12
 
 
-@pytest.mark.slow
-def test_alpha_of_a_user_never_changes() -> None:
-    """As the value rises, the multiple rises with it, and each step up is S after the last one."""
-    values = np.arange(0, 77, 0.125)
-    for secret in secrets(20):
-        cells = KEPT.memoised(values, secret)
-        steps = np.diff(values[np.flatnonzero(np.diff(cells))])
-        assert set(np.diff(cells).tolist()) == {0, 1}
-        assert steps == pytest.approx(11)
-
-
 def test_secret_repeats_the_same_bits() -> None:
     values, own = np.linspace(0, 77, 500), secrets(500)
     first = KEPT.randomize(values, secrets=own)
@@ -219,14 +188,6 @@ def test_secret_repeats_the_same_bits() -> None:
     # The bits of one multiple say nothing about those of the next, nor of another collection's parameters.
     other = KEPT.replace(epsilon="1.1").randomize(values, secrets=own)
     assert 0.3 < np.mean(other == first) < 0.7
-
-
-def test_secret_gives_each_user_independent_bits() -> None:
-    values = np.linspace(0, 77, 200)
-    alone = KEPT.randomize(values, secrets=b"a user's own secret")
-    assert (alone == KEPT.randomize(values, secrets=[b"a user's own secret"] * 200)).all()
-    cells = KEPT.memoised(values, b"a user's own secret")
-    assert all(len(set(alone[cells == cell].tolist())) == 1 for cell in range(8))
 
 
 @pytest.mark.slow
@@ -337,15 +298,6 @@ def test_same_pattern_without_a_flip_costs_epsilon_per_multiple_and_another_patt
     assert worst(made, 3, same_pattern=True) == pytest.approx(2, abs=1e-15)
     assert worst(made, 2, same_pattern=False) == mpmath.inf
     assert any("unbounded" in note for note in made.notes)
-
-
-@pytest.mark.slow
-def test_epsilons_of_single_reports_do_not_bound_changing_values() -> None:
-    """errata.md: for ε = 1, G = 0.2 four reports lose 2.395, and four times the loss of one is 2.278."""
-    four, one = worst(TWO_BITS, 4, same_pattern=False), exact(TWO_BITS.guarantee.curve[0])
-    assert four == pytest.approx(2.3947, abs=1e-4)
-    assert 4 * one == pytest.approx(2.2778, abs=1e-4)
-    assert worst(TWO_BITS, 4, same_pattern=True) <= 4 * one
 
 
 @pytest.mark.slow

@@ -23,7 +23,6 @@ from ldp_budget_verify.exact import verify
 from ldp_budget_verify.law.all_outcomes import law
 
 Pgr: Any = ldp_budget.mechanism("pgr")
-Subset: Any = ldp_budget.mechanism("subset-selection")
 
 SPACES = [
     LinearHashing(2, 1),
@@ -202,39 +201,6 @@ def test_linear_law_knows_no_program_with_another_table_or_a_huge_field() -> Non
 
 
 # -- the choice of a space ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("domain_size", [100, 1024])
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "1.5", "2", "3", "4", "5"])
-def test_variance_is_within_two_percent_of_subset_selection(domain_size: int, epsilon: str) -> None:
-    mechanism, best = made(domain_size, epsilon), Subset.calibrate(epsilon=epsilon, domain_size=domain_size)
-    assert mechanism.total_variance() <= 1.02 * best.total_variance()
-    assert mechanism.utility()["variance_per_user"] <= 1.02 * best.utility()["variance_per_user"]
-
-
-@pytest.mark.parametrize("epsilon", ["1", "2", "3", "4", "5"])
-def test_variance_of_a_million_answers_is_within_a_percent_of_the_optimum(epsilon: str) -> None:
-    mechanism, odds = made(10**6, epsilon), math.exp(float(epsilon))
-    assert mechanism.utility()["variance_per_user"] <= 1.01 * 4 * odds / (odds - 1) ** 2
-    assert mechanism.parameters["possible_reports"] <= 2**24
-
-
-@pytest.mark.parametrize("domain_size", [2, 3, 10, 100, 4096, 60_000, 4 * 10**6])
-@pytest.mark.parametrize("epsilon", ["0.0001", "0.3", "2", "7", "30", "100"])
-def test_space_has_a_point_for_every_answer_and_short_reports(domain_size: int, epsilon: str) -> None:
-    mechanism = made(domain_size, epsilon)
-    space = mechanism.space
-    assert space.points >= domain_size
-    assert space.fits
-    assert 2 * space.width <= space.order
-    assert mechanism.client_program().size == space.report_bytes <= 3
-
-
-def test_two_answers_make_randomized_response() -> None:
-    mechanism = made(2, "1.7")
-    assert mechanism.space == LinearHashing(2, 1)
-    assert mechanism.guarantee.tau == 1
-    assert mechanism.parameters["p"] == pytest.approx(1 / (1 + math.exp(-1.7)), rel=1e-15)
 
 
 # -- reports and estimates ------------------------------------------------------------------------------------

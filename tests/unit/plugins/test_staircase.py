@@ -53,25 +53,6 @@ def test_default_gamma_has_the_smallest_error(epsilon, objective, moment):
         assert noise_moments(epsilon, near)[moment] > least
 
 
-def test_gamma_of_least_absolute_error_matches():
-    mechanism = Staircase.calibrate(epsilon=2, objective="least-absolute-error")
-    assert mechanism.parameters["gamma"] == pytest.approx(1 / (1 + math.e))
-    # Geng and Viswanath: the least E|X| is e^{ε/2} / (e^ε - 1).
-    assert mechanism.utility()["mean_absolute_error"] == pytest.approx(math.e / (math.e**2 - 1))
-
-
-def test_noise_is_smaller_than_laplace():
-    for epsilon in (0.5, 1, 5, 10):
-        laplace = ldp_budget.mechanism("laplace").calibrate(epsilon=epsilon)
-        assert Staircase.calibrate(epsilon=epsilon).variance < laplace.variance
-    assert Staircase.calibrate(epsilon=10).variance < laplace.variance / 20
-
-
-def test_parameters_give_the_intervals_of_the_scheme():
-    parameters = Staircase.calibrate(epsilon=1, lower=0, upper=10, gamma="0.3").parameters
-    assert parameters == pytest.approx({"gamma": 0.3, "upper_step": 3, "lower_step": 7, "decay": math.exp(-1)})
-
-
 # Promise and moments
 
 
@@ -98,12 +79,6 @@ def test_density_integrates_to_one_and_has_the_stated_moments(epsilon, gamma):
     assert mechanism.error_at(0.25) == pytest.approx((0, mse), rel=1e-6)
     distances = [mpmath.quad(lambda x: x * mechanism.density(float(x), 0), pair) for pair in pairwise(steps)]
     assert mechanism.utility()["mean_absolute_error"] == pytest.approx(float(2 * sum(distances)), rel=1e-6)
-
-
-def test_gamma_0_and_gamma_1_are_the_same_noise():
-    none, all_of_it = (Staircase.calibrate(epsilon=1, gamma=gamma) for gamma in (0, 1))
-    assert none.variance == pytest.approx(all_of_it.variance)
-    assert none.density(0.3, 0) == pytest.approx(all_of_it.density(0.3, 0))
 
 
 # The client

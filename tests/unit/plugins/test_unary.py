@@ -54,11 +54,6 @@ def true_probabilities(encoding: Any, epsilon: Decimal | str) -> tuple[mpf, mpf]
     return (1 / (1 + 1 / mpmath.sqrt(e)), 1 / (mpmath.sqrt(e) + 1)) if encoding is Sue else (mpf("0.5"), 1 / (e + 1))
 
 
-def variance(p: mpf, q: mpf, frequency: float) -> mpf:
-    """The variance per user of a count's estimate: of p(1-p) for the holders, q(1-q) for the others."""
-    return (frequency * p * (1 - p) + (1 - frequency) * q * (1 - q)) / (p - q) ** 2
-
-
 def golden(name: str) -> list[tuple[str, dict[str, str]]]:
     values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
         "values"
@@ -206,44 +201,6 @@ def test_unary_encoding_from_p_and_q_states_their_loss_rounded_up(p: Decimal, q:
 
 
 # -- which encoding is the better one -------------------------------------------------------------------------
-
-
-def total_variance(encoding: Any, epsilon: str, size: int) -> mpf:
-    p, q = true_probabilities(encoding, epsilon)
-    return (size - 1) * variance(p, q, 0) + variance(p, q, 1)
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS[2:9])
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_sue_has_the_smaller_total_variance_for_up_to_four_answers(size: int, epsilon: str) -> None:
-    assert total_variance(Sue, epsilon, size) < total_variance(Oue, epsilon, size)
-    for encoding in (Sue, Oue):
-        made = encoding.calibrate(epsilon=epsilon, domain_size=size)
-        assert made.utility()["smaller_total_variance"] == "sue"
-        assert made.total_variance() == pytest.approx(float(total_variance(encoding, epsilon, size)), rel=1e-12)
-
-
-@pytest.mark.parametrize(("size", "crossing"), [(5, "1.925"), (10, "4.127"), (100, "9.17")])
-def test_sue_is_better_for_more_answers_only_at_a_larger_loss(size: int, crossing: str) -> None:
-    digits = -Decimal(crossing).as_tuple().exponent  # type: ignore[operator]
-    at = mpmath.findroot(
-        lambda e: total_variance(Sue, str(e), size) - total_variance(Oue, str(e), size), mpf(crossing)
-    )
-    assert round(Decimal(mpmath.nstr(at, 30)), digits) == Decimal(crossing)
-    for factor, winner, loser in (("0.999", "oue", "sue"), ("1.001", "sue", "oue")):
-        epsilon = str(Decimal(factor) * Decimal(mpmath.nstr(at, 12)))
-        made = {one.name: one.calibrate(epsilon=epsilon, domain_size=size) for one in (Sue, Oue)}
-        assert {one.utility()["smaller_total_variance"] for one in made.values()} == {winner}
-        assert made[winner].total_variance() < made[loser].total_variance()
-        assert made[winner].notes == ()
-        [note] = made[loser].notes
-        assert note.startswith(f"Summed over the {size} answers, {winner} has the smaller variance here: ")
-
-
-def test_custom_encoding_has_no_comparison() -> None:
-    made = UnaryEncoding(p="0.6", q="0.3", domain_size=3)
-    assert "smaller_total_variance" not in made.utility()
-    assert made.notes == ()
 
 
 # -- reports --------------------------------------------------------------------------------------------------
