@@ -27,7 +27,7 @@ from .inputs import find_collection
 from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, print_json
-from .page_files import check_page, write_page
+from .page_files import PAPERS, check_page, is_pdf, write_page
 from .progress import progress, reading_reports
 from .survey_estimate import check_options
 
@@ -41,9 +41,15 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("name", shell_complete=collection_names)
 @click.argument("files", nargs=-1)
-@click.option("--out", metavar="FILE", help="The HTML file to write; with --markdown [default: standard output]")
+@click.option(
+    "--out", metavar="FILE", help="The file to write: .html or .pdf; with --markdown .md [default: standard output]"
+)
 @click.option("--overwrite", is_flag=True, help="Replace the file at --out.")
 @click.option("--markdown", is_flag=True, help="Write Markdown, without pictures.")
+@click.option("--paper", type=click.Choice(PAPERS), help="The size of printed pages [default: a4 in a PDF file]")
+@click.option(
+    "--language", default="en", show_default=True, metavar="TAG", help="The language of the page: en, ko or de."
+)
 @click.option("--invited", type=WholeRange(min=0), metavar="N", help="How many people were invited.")
 @click.option(
     "--refused",
@@ -71,6 +77,8 @@ def report(
     out: str | None,
     overwrite: bool,
     markdown: bool,
+    paper: str | None,
+    language: str,
     invited: int | None,
     refused: int | None,
     organisation: str,
@@ -83,22 +91,28 @@ def report(
 ) -> None:
     """Write one page about the survey NAME from its report FILES: results, budget, and who guarantees what.
 
-    The page is one file that loads nothing. Without FILES it shows the plan, before the first answer. With --weights,
-    --rake, --strata, --clusters, --by, --table or --population, its estimates are those that estimate makes with them.
+    The page is one file that loads nothing. Without FILES it shows the plan, before the first answer, with the margins
+    to expect. With --weights, --rake, --strata, --clusters, --by, --table or --population, its estimates are those that
+    estimate makes with them. A PDF file needs the extra pdf.
 
     \b
     Example:
       ldp-budget report mood mood.reports --invited 500 --out mood.html
+      ldp-budget report mood mood.reports --language de --paper letter --out mood.pdf
     """
+    from ldp_budget_surveys.pages.report_texts import texts
     from ldp_budget_surveys.pages.summary_page import html_page, markdown_page
     from ldp_budget_surveys.pages.survey_summary import Subject, public_columns, summarize
 
     if out is None and not markdown:
-        raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --markdown.")
+        raise click.UsageError(
+            "--out is missing: the HTML or PDF file to write. Add --out FILE.html, --out FILE.pdf or --markdown."
+        )
     if as_json and out is None:
         raise click.UsageError("--json needs --out: standard output has the page otherwise. Add --out FILE.")
     if out is not None:
-        check_page(out, overwrite, "markdown" if markdown else "html")
+        check_page(out, overwrite, "markdown" if markdown else "html", pdf=not markdown)
+    texts(language)  # raises for a language without texts
     collection = find_collection(ctx, name)
     weighting = None
     if is_designed(ctx):
@@ -108,7 +122,7 @@ def report(
     ledger = None if os.path.isfile(name) else open_ledger(ctx)
     with progress("reading the ledger") as on_progress:
         summary = summarize(
-            Subject.of_collection(collection, row, organisation=organisation),
+            Subject.of_collection(collection, row, organisation=organisation, language=language),
             datetime.now(UTC) if ledger is None else ledger.now(),
             files=[os.path.basename(file) or file for file in files],
             invited=invited,
@@ -118,17 +132,20 @@ def report(
             verify=verify,
             on_progress=on_progress,
             public=public_columns(files, collection),
-            twins=_twin_sentences(files),
+            twins=[(os.path.basename(first), os.path.basename(second)) for first, second in twins(files)],
             weighting=weighting,
         )
     _check_invited(invited, summary)
-    page = markdown_page(summary) if markdown else html_page(summary)
-    for said in summary.twins:
-        click.echo(f"Warning: {said}", err=True)
+    page = markdown_page(summary, language) if markdown else html_page(summary, language, _paper(paper, out))
+    for first, second in summary.twins:
+        click.echo(
+            f"Warning: {first} and {second} have the same content; reports that count twice make the margins too small",
+            err=True,
+        )
     if out is None:
         click.echo(page)
     else:
-        write_page(out, page)
+        write_page(out, _file(out, page))
         print_note(f"Page about {counted(summary.answered, 'answer')} written to {out}")
     if as_json:
         verified = None if summary.ledger is None else summary.ledger.ok
@@ -143,12 +160,17 @@ def report(
         sys.exit(1)
 
 
-def _twin_sentences(files: Sequence[str]) -> list[str]:
-    return [
-        f"{os.path.basename(first)} and {os.path.basename(second)} have the same content; reports that count twice make "
-        "the standard errors too small"
-        for first, second in twins(files)
-    ]
+def _paper(paper: str | None, out: str | None) -> str:
+    return paper or (PAPERS[0] if out is not None and is_pdf(out) else "")
+
+
+def _file(out: str, page: str) -> str | bytes:
+    """Return what to write: the page, or a PDF file of it."""
+    if not is_pdf(out):
+        return page
+    from ldp_budget_surveys.pages.pdf import pdf
+
+    return pdf(page)
 
 
 def _check_invited(invited: int | None, summary: Summary) -> None:

@@ -57,6 +57,14 @@ def margin_of(bias: float, std_error: float) -> float:
     return high
 
 
+def margin_of_interval(estimate: float, low: float, high: float) -> float:
+    """Return the margin of an estimate with a confidence interval: the distance to the farther end.
+
+    An end that was cut to possible values is nearer, so the margin is that of the other end.
+    """
+    return max(high - estimate, estimate - low)
+
+
 class Worst(NamedTuple):
     """The largest margin over the answers, and the largest variance, in parts of the range of a number."""
 

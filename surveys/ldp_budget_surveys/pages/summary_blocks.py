@@ -14,6 +14,10 @@ class Code(str):
     """A text to type or to compare, such as a command or a digest."""
 
 
+class Marked(str):
+    """A figure that stands out."""
+
+
 class Contact(str):
     """A person or office to ask: an email address or a URL becomes a link."""
 
@@ -54,15 +58,13 @@ class Grid:
 
 @dataclass(frozen=True)
 class Bar:
-    """A value with its confidence interval, and the same as text."""
+    """A value with its confidence interval, and the same as text: a cell for each column of the chart but the first."""
 
     label: str
     value: float
     low: float | None
     high: float | None
-    shown: str
-    interval: str
-    count: str = ""
+    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,15 @@ class Meter:
     shown: str
 
 
-Block = Note | Heading | Facts | Grid | Chart | Meter
+@dataclass(frozen=True)
+class Signatures:
+    """Lines to fill in on paper: for each of the `signers`, a line with each of the `labels`."""
+
+    signers: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+Block = Note | Heading | Facts | Grid | Chart | Meter | Signatures
 
 
 @dataclass(frozen=True)
@@ -127,11 +137,6 @@ def loss(epsilon: float | Decimal | None) -> str:
     return f"{shown:f}" if abs(shown.adjusted()) < 6 else f"{shown:e}"
 
 
-def at_most(epsilon: float | Decimal | None) -> str:
-    shown = loss(epsilon)
-    return shown if shown == "unbounded" else f"ε ≤ {shown}"
-
-
 def certainty(epsilon: float) -> str:
     """Return how sure an observer of a report can be at most, of two answers that were equally likely before."""
     # 1 - 1/(1 + e^ε) in tenths of a percent, rounded up.
@@ -150,7 +155,3 @@ def number(value: float, toward: str = ROUND_HALF_EVEN) -> str:
 def p_value(value: float) -> str:
     """Return a p-value with four decimals."""
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def plural(number: float, one: str, many: str = "") -> str:
-    return f"{whole(number)} {one if round(number) == 1 else many or one + 's'}"

@@ -1,84 +1,134 @@
-"""Charts of the page of a survey: estimated shares, means and distributions as bars."""
+"""Charts of the page of a survey: estimated shares, means and distributions as bars, each with its margin."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .summary_blocks import Bar, Block, Chart, Note, number, percent, whole
+from .summary_blocks import Bar, Block, Chart, Note
+from .summary_precision import margin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from .report_texts import Texts
     from .survey_summary import Question
 
-_ENDS = (0.05, 0.1, 0.2, 0.25, 0.5, 0.75, 1.0)
-_INTERVAL = "95 % confidence interval"
+    Row = Mapping[str, Any]
+
+_ENDS = ((5, 1), (10, 2), (20, 5), (30, 10), (40, 10), (50, 10), (60, 20), (80, 20), (100, 20))
+"""The ends of an axis of shares in percent, each with the step between its marks."""
+_MOST_MARKS = 6
 
 
-def shares(label: str, answers: Sequence[Mapping[str, Any]], *, longest: float = 0.0) -> Chart:
-    """Return the shares of answers as bars; the axis reaches at least to the `longest` share."""
+@dataclass(frozen=True)
+class Scale:
+    """An axis from `least` to `most` with the places of its marks."""
+
+    least: float
+    most: float
+    marks: tuple[float, ...]
+
+    @classmethod
+    def of_shares(cls, rows: Iterable[Row]) -> Scale:
+        """Return the axis of all answers of a question, its groups included: from 0 to a round end."""
+        longest = max((max(each["share"], each.get("share_high", 0.0)) for each in rows), default=1.0)
+        most, step = next((each for each in _ENDS if each[0] >= 100 * longest - 1e-9), _ENDS[-1])
+        return cls(0.0, most / 100, tuple(at / 100 for at in range(0, most + 1, step)))
+
+    @classmethod
+    def of_numbers(cls, least: float, most: float) -> Scale:
+        """Return an axis of numbers, with marks at round numbers."""
+        width = most - least
+        if not width:
+            return cls(least, most, (least,))
+        power = 10.0 ** math.floor(math.log10(width / _MOST_MARKS))
+        step = next(each for each in (power, 2 * power, 5 * power, 10 * power) if width / each <= _MOST_MARKS)
+        first, last = math.ceil(least / step - 1e-9), math.floor(most / step + 1e-9)
+        return cls(least, most, tuple(at * step for at in range(first, last + 1)))
+
+
+def shares(say: Texts, question: Question, label: str, answers: Sequence[Row], scale: Scale) -> Chart:
+    """Return the shares of answers as bars."""
     bars = tuple(
         Bar(
-            each["answer"],
+            question.shown(each["answer"]),
             min(1.0, max(0.0, each["share"])),
             max(0.0, each["share_low"]),
             min(1.0, each["share_high"]),
-            percent(each["share"]),
-            f"{percent(max(0.0, each['share_low']))} to {percent(min(1.0, each['share_high']))}",
-            whole(each["count"]),
+            (
+                say.percent(each["share"]),
+                f"± {say.points(each['margin'])}",
+                say(
+                    "interval",
+                    low=say.percent(max(0.0, each["share_low"])),
+                    high=say.percent(min(1.0, each["share_high"])),
+                ),
+                say.whole(each["count"]),
+            ),
         )
         for each in answers
     )
-    return _axis(label, ("Answer", "Share", _INTERVAL, "People"), bars, longest)
+    names = tuple(
+        map(say, ("column.answer", "column.share", "column.margin_points", "column.interval", "column.people"))
+    )
+    return _chart(say, label, names, bars, scale, percent=True)
 
 
-def _axis(label: str, columns: tuple[str, ...], bars: tuple[Bar, ...], longest: float = 0.0) -> Chart:
-    """Return bars of shares with an axis from 0 to a round end."""
-    longest = max((longest, *(bar.value if bar.high is None else bar.high for bar in bars))) if bars else 1.0
-    most = next((end for end in _ENDS if end >= longest), 1.0)
-    marks = tuple((part * most / 2, f"{100 * part * most / 2:g} %") for part in range(3))
-    return Chart(label, columns, bars, 0.0, most, marks)
+def _chart(
+    say: Texts, label: str, columns: tuple[str, ...], bars: tuple[Bar, ...], scale: Scale, *, percent: bool
+) -> Chart:
+    marks = tuple((at, f"{round(100 * at)} %" if percent else say.number(at)) for at in scale.marks)
+    return Chart(label, columns, bars, scale.least, scale.most, marks)
 
 
-def mean_blocks(question: Question, row: Mapping[str, Any]) -> Iterator[Block]:
+def mean_blocks(say: Texts, question: Question, row: Row, scale: Scale) -> Iterator[Block]:
     """Yield the mean of a question with numbers, and the distribution if it was estimated."""
-    yield means(question, [("Mean", row)])
+    yield means(say, question, [(say("mean") + in_unit(question), row)], scale)
     if row.get("max_bias"):
-        yield Note(f"The method may shift the mean by up to {number(row['max_bias'])}; the interval excludes that.")
+        yield Note(say("mean.bias", bias=say.number(row["max_bias"])))
     if "bins" in row:
         bars = tuple(
             Bar(
-                f"{number(each['low'])} to {number(each['high'])}",
+                say("interval", low=say.number(each["low"]), high=say.number(each["high"])),
                 each["share"],
                 None,
                 None,
-                percent(each["share"]),
-                "",
+                (say.percent(each["share"]),),
             )
             for each in row["bins"]
         )
-        yield _axis(f"{question.text}: distribution", ("From, to" + in_unit(question), "Share"), bars)
+        names = (say("column.bins") + in_unit(question), say("column.share"))
+        label = say("mean.distribution", question=question.text)
+        yield _chart(say, label, names, bars, Scale.of_shares(row["bins"]), percent=True)
 
 
-def means(question: Question, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Chart:
+def number_scale(question: Question, rows: Sequence[Row]) -> Scale:
+    """Return the axis of the means of a question and its groups: the range of the answers."""
+    lows, highs = [row["low"] for row in rows], [row["high"] for row in rows]
+    ends = (*getattr(question.collection.mechanism.domain, "ends", ()), min(lows), max(highs))
+    return Scale.of_numbers(*ends[:2])
+
+
+def means(say: Texts, question: Question, rows: Iterable[tuple[str, Row]], scale: Scale) -> Chart:
     """Return means, each with its name, as dots on the range of the answers."""
-    listed = list(rows)
-    lows, highs = [row["low"] for _, row in listed], [row["high"] for _, row in listed]
-    least, most = (*getattr(question.collection.mechanism.domain, "ends", ()), min(lows), max(highs))[:2]
     bars = tuple(
         Bar(
-            name + in_unit(question),
+            name,
             row["mean"],
-            min(max(row["low"], least), most),
-            max(min(row["high"], most), least),
-            number(row["mean"]),
-            f"{number(row['low'])} to {number(row['high'])}",
+            min(max(row["low"], scale.least), scale.most),
+            max(min(row["high"], scale.most), scale.least),
+            (
+                say.number(row["mean"]),
+                f"± {say.margin(margin(row['mean'], row['low'], row['high']))}",
+                say("interval", low=say.number(row["low"]), high=say.number(row["high"])),
+            ),
         )
-        for name, row in listed
+        for name, row in rows
     )
-    marks = tuple((least + part * (most - least) / 2, number(least + part * (most - least) / 2)) for part in range(3))
-    return Chart(question.text, ("Figure", "Estimate", _INTERVAL), bars, least, most, marks)
+    names = tuple(map(say, ("column.figure", "column.estimate", "column.margin", "column.interval")))
+    return _chart(say, question.text, names, bars, scale, percent=False)
 
 
 def in_unit(question: Question) -> str:
@@ -86,16 +136,18 @@ def in_unit(question: Question) -> str:
     return f" ({question.unit})" if question.unit else ""
 
 
-def margin_of_fakes(row: Mapping[str, Any]) -> Iterator[Note]:
+def margin_of_fakes(say: Texts, row: Row) -> Iterator[Note]:
     """Yield how far forged reports can move a count: no proof of identity is in a report."""
     margins = [each["fake_margin"] for each in row["answers"] if "fake_margin" in each]
     if not margins:
         return
-    most = max(max(abs(margin["most"]), abs(margin["least"])) for margin in margins)
+    most = max(max(abs(each["most"]), abs(each["least"])) for each in margins)
     forged = max(1, math.ceil(row["reports"] / 100))
-    points = percent(forged * most / row["reports"], "up").removesuffix(" %")
     yield Note(
-        f"Margin against fake reports: one forged report moves an estimated number by at most "
-        f"{math.ceil(10 * most - 1e-9) / 10:.1f} people. If 1 % of the reports ({whole(forged)}) were forged, a share "
-        f"could be wrong by up to {points} percentage points. The intervals do not include this."
+        say(
+            "fakes",
+            most=say.decimals(math.ceil(10 * most - 1e-9) / 10, 1),
+            forged=say.whole(forged),
+            points=say.percent(forged * most / row["reports"], "up").removesuffix(" %"),
+        )
     )

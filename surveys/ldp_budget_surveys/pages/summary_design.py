@@ -2,113 +2,98 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
-from .summary_blocks import Block, Facts, Grid, Heading, Note, Section, number, p_value, percent, plural, whole
-from .summary_charts import in_unit, means, shares
+from .report_texts import margin_places
+from .summary_blocks import Block, Facts, Grid, Heading, Marked, Note, Section
+from .summary_charts import Scale, means, shares
+from .summary_precision import margin, open_answers, with_margins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .report_texts import Texts
     from .survey_summary import Question, Summary, Weighting
 
     Row = Mapping[str, Any]
 
 _MOST_COLUMNS = 5
-"""The most answers side by side in a two-way table; a table with more lists its cells."""
-_NOT_CORRECTED = (
-    "p-values here, not corrected for their number: of twenty, expect one below 0.05 without any difference."
-)
+"""The most answers, or pairs of groups, side by side; a two-way table with more lists its cells."""
+_STANDS_OUT = 0.05
+_REASONS = {"the answers do not vary, so their independence cannot be tested": "table.constant"}
 
 
 # -- how the results are weighted ----------------------------------------------------------------------------
 
 
-def population(weighting: Weighting) -> str:
+def population(say: Texts, weighting: Weighting) -> str:
     """Return whom the weighted estimates describe."""
-    if weighting.people is None and weighting.population is not None:
-        return f"the population of {whole(weighting.population)} people"
-    if weighting.people is None:
-        return "the population from which the respondents were drawn"
-    return f"the population of {whole(weighting.people)} people"
+    people = weighting.population if weighting.people is None else weighting.people
+    return say("population.drawn") if people is None else say("population.of", people=say.whole(people))
 
 
-def how_weighted(summary: Summary, weighting: Weighting) -> Section:
-    """Return the section that explains the weights, with the design effect and the effective sample size."""
+def how_weighted(say: Texts, summary: Summary, weighting: Weighting) -> Section:
+    """Return the section that explains the weights, with the design effect of each question and its open answers."""
     asked = [(each, each.row) for each in summary.subject.questions if each.row is not None]
     rows = [
-        (each.text, whole(row["respondents"]), f"{row['design_effect']:.2f}", _effective(row)) for each, row in asked
+        (each.text, say.whole(row["respondents"]), say.decimals(row["design_effect"], 2), _open(say, row))
+        for each, row in asked
     ]
     facts = [
-        (name, said)
+        (say(f"design.{name}"), said)
         for name, said in (
-            ("Weights", _source(weighting)),
-            ("Known totals", ", ".join(weighting.totals)),
-            ("Strata", ", ".join(weighting.strata)),
-            ("Clusters", weighting.clusters or ""),
-            ("Design effect of unequal weights alone", f"{weighting.kish:.2f} (Kish)"),
+            ("weights", _source(say, weighting)),
+            ("totals", ", ".join(weighting.totals)),
+            ("strata", ", ".join(weighting.strata)),
+            ("clusters", weighting.clusters or ""),
+            ("kish", say("design.kish_figure", effect=say.decimals(weighting.kish, 2))),
         )
         if said
     ]
+    header = ("column.question", "column.answers", "column.design_effect", "column.open_answers")
     return Section(
         "design",
-        "How the results are weighted",
+        say("design.title"),
         (
-            Note(" ".join(_sentences(weighting))),
+            Note(" ".join(_sentences(say, weighting))),
             Facts(tuple(facts)),
-            Note(
-                "The design effect is the variance of a result over its variance in a simple random sample with as many "
-                "answers. The effective sample size is the size of the simple random sample that is as precise."
-            ),
-            Grid(("Question", "Answers", "Design effect", "Effective sample size"), tuple(rows), answers=True),
-            Note(
-                "A forged report counts with its weight. A page without weights shows the margin against fake reports."
-            ),
+            Note(say("design.meaning")),
+            Grid(tuple(map(say, header)), tuple(rows), answers=True),
+            Note(say("design.forged")),
         ),
     )
 
 
-def _effective(row: Row) -> str:
-    """Return the answers over the design effect, rounded down."""
-    effect = row["design_effect"]
-    return whole(math.floor(row["respondents"] / effect)) if effect > 0 else "not defined"
+def _open(say: Texts, row: Row) -> str:
+    number = open_answers(row, weighted=True)
+    return say("open.unknown") if number is None else say.whole(number)
 
 
-def _source(weighting: Weighting) -> str:
+def _source(say: Texts, weighting: Weighting) -> str:
     """Return where the weights are from."""
     if not weighting.weights:
         return ""
     if isinstance(weighting.weights, str):
-        return f"the public column {weighting.weights}"
-    return f"a table by {', '.join(weighting.weights)}"
+        return say("weights.column", name=weighting.weights)
+    return say("weights.table", names=", ".join(weighting.weights))
 
 
-def _sentences(weighting: Weighting) -> Iterator[str]:
+def _sentences(say: Texts, weighting: Weighting) -> Iterator[str]:
     """Yield the sentences that say how the answers are weighted, and how the respondents were drawn."""
-    source = _source(weighting)
+    source = _source(say, weighting)
     if source:
-        yield f"Each answer counts with the weight of its respondent, from {source}."
+        yield say("weights.each", source=source)
     if weighting.totals:
-        yield (
-            f"The weights are adjusted (raked) until the respondents agree with the known totals of the population: "
-            f"{', '.join(weighting.totals)}."
-        )
+        yield say("weights.raked", totals=", ".join(weighting.totals))
     if not source and not weighting.totals:
-        yield "All answers have the same weight."
+        yield say("weights.equal")
     if weighting.strata:
-        yield f"The sample was drawn separately in each stratum: {', '.join(weighting.strata)}."
+        yield say("weights.strata", strata=", ".join(weighting.strata))
     if weighting.clusters:
-        yield f"The sample was drawn in whole clusters: {weighting.clusters}."
+        yield say("weights.clusters", clusters=weighting.clusters)
     if weighting.population is not None:
-        yield (
-            f"The sample was drawn from {whole(weighting.population)} people: so the part of the variance that is from sampling "
-            "is smaller (finite population correction), and the part that is from the noise is not."
-        )
-    yield (
-        f"The results describe {population(weighting)}. The intervals include the chance of the sample and the noise that "
-        "protects the answers."
-    )
+        yield say("weights.population", people=say.whole(weighting.population))
+    yield say("weights.describe", population=population(say, weighting))
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -129,149 +114,153 @@ def _inside(share: float) -> float:
     return min(1.0, max(0.0, share))
 
 
-OUTSIDE = Note(
-    "The noise can move an estimate below 0 or above 100 %. It is shown as 0 or 100 %; the interval is not changed."
-)
-
-
-def group_blocks(question: Question, row: Row, by: str | None) -> Iterator[Block]:
+def group_blocks(say: Texts, question: Question, row: Row, by: str | None, scale: Scale) -> Iterator[Block]:
     """Yield the estimates of each group, and the differences between the groups; nothing without groups."""
     groups = row.get("groups", ())
     if not groups:
         return
     if "answers" in row:
-        rows = [within_bounds(group["answers"])[0] for group in groups]
-        longest = max(each["share_high"] for inside in rows for each in inside)
-        for group, inside in zip(groups, rows, strict=True):
+        for group in groups:
             name = f"{by}: {group['group']}"
-            yield Heading(f"{name} ({plural(group['respondents'], 'answer')})")
-            yield shares(f"{question.text} {name}", inside, longest=longest)
+            yield Heading(f"{name} ({say.count('answers', group['respondents'])})")
+            inside, _ = within_bounds(with_margins(group["answers"], group["respondents"]))
+            yield shares(say, question, f"{question.text} {name}", inside, scale)
     else:
-        yield Heading(f"Mean by {by}")
-        named = ((f"{each['group']}, {plural(each['respondents'], 'answer')}", each) for each in groups)
-        yield means(question, named)
+        yield Heading(say("groups.mean", by=by))
+        named = ((f"{each['group']}, {say.count('answers', each['respondents'])}", each) for each in groups)
+        yield means(say, question, named, scale)
     if row["differences"]:
-        yield from _differences(question, row["differences"])
+        yield from _differences(say, question, row["differences"])
 
 
-def _differences(question: Question, rows: Sequence[Row]) -> Iterator[Block]:
+def _differences(say: Texts, question: Question, rows: Sequence[Row]) -> Iterator[Block]:
+    """Yield the differences as tables with a row for each answer and a column for each two groups."""
     named = "answer" in rows[0]
-    unit = " (percentage points)" if named else in_unit(question)
-    tests = f"{whole(len(rows))} {_NOT_CORRECTED}" if len(rows) > 1 else "There is 1 such test for this question."
-    yield Heading("Differences between groups")
-    yield Note(
-        "Each difference is that of the first group less the second. The p-value is the probability of a difference as "
-        f"large or larger by chance, if the population has none (Student's t-test). {tests}"
-    )
+    unit = say("differences.points") if named else question.unit
+    yield Heading(say("differences.title") + (f" ({unit})" if unit else ""))
+    yield Note(f"{say('differences.meaning')} {say.count('differences.tests', len(rows))}")
+    out = standing_out([each["p_value"] for each in rows])
+    cells: dict[str, dict[str, str]] = {}
+    for each, stands in zip(rows, out, strict=True):
+        pair = f"{each['group']} − {each['other']}"
+        answer = question.shown(each["answer"]) if named else say("mean")
+        cells.setdefault(pair, {})[answer] = _signed(say, each, share=named, stands=stands)
+    pairs = list(cells)
+    for start in range(0, len(pairs), _MOST_COLUMNS):
+        side = pairs[start : start + _MOST_COLUMNS]
+        yield Grid(
+            (say("column.answer" if named else "column.figure"), *side),
+            tuple((answer, *(cells[pair][answer] for pair in side)) for answer in cells[side[0]]),
+            answers=True,
+        )
 
-    def shown(value: float) -> str:
-        return percent(value).removesuffix(" %") if named else number(value)
 
-    yield Grid(
-        (
-            "Groups",
-            *(("Answer",) if named else ()),
-            f"Difference{unit}",
-            "95 % confidence interval",
-            "p-value",
-        ),
-        tuple(
-            (
-                f"Difference between {each['group']} and {each['other']}",
-                *((each["answer"],) if named else ()),
-                shown(each["difference"]),
-                f"{shown(each['low'])} to {shown(each['high'])}",
-                p_value(each["p_value"]),
-            )
-            for each in rows
-        ),
-        answers=True,
-    )
+def _signed(say: Texts, row: Row, *, share: bool, stands: bool) -> str:
+    """Return a difference with its sign and its margin; marked if it stands out."""
+    scale, error = 100.0 if share else 1.0, margin(row["difference"], row["low"], row["high"])
+    places = 1 if share else margin_places(error)
+    value = say.decimals(scale * abs(row["difference"]), places)
+    sign = "" if not any(digit in value for digit in "123456789") else "+" if row["difference"] > 0 else "−"
+    text = f"{sign}{value} ± {say.decimals(scale * error, places)}"
+    return Marked(f"{text} *") if stands else text
+
+
+def standing_out(p_values: Sequence[float]) -> list[bool]:
+    """Return which of several tests stand out at the 5 % level, all together: Holm's correction.
+
+    References:
+        S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6 (1979).
+    """
+    found, count = [False] * len(p_values), len(p_values)
+    for done, place in enumerate(sorted(range(count), key=lambda each: p_values[each])):
+        if p_values[place] > _STANDS_OUT / (count - done):
+            break
+        found[place] = True
+    return found
 
 
 # -- two-way table -------------------------------------------------------------------------------------------
 
 
-def two_way_section(summary: Summary, weighting: Weighting) -> Iterator[Section]:
+def two_way_section(say: Texts, summary: Summary, weighting: Weighting) -> Iterator[Section]:
     """Yield the section of the two-way table, if one was asked for."""
     table = weighting.table
     if table is None:
         return
-    texts = {each.collection.name: each.text for each in summary.subject.questions}
+    questions = {each.collection.name: each for each in summary.subject.questions}
+    people = say.count("people", table["respondents"])
+    about = say(
+        "table.about",
+        people=people,
+        population=population(say, weighting),
+        effect=say.decimals(table["design_effect"], 2),
+        open=_open(say, table),
+    )
     yield Section(
         "table",
-        "Two-way table",
+        say("table.title"),
         (
-            Note(
-                f"{plural(table['respondents'], 'person', 'people')} answered both. Each cell is the share of people who give "
-                f"both answers, estimated for {population(weighting)}; its 95 % confidence interval is in brackets. Where others "
-                "answered one of the questions alone, the shares of all answers differ a little from the results above. The "
-                f"design effect of the table is {table['design_effect']:.2f}, the effective sample size {_effective(table)}."
-            ),
-            *_cells(table, texts),
-            Note(f"Test of independence: {_independence(table)}"),
+            Note(about),
+            *_cells(say, table, questions),
+            Note(say("table.independence", result=_independence(say, table))),
         ),
     )
 
 
-def _independence(table: Row) -> str:
+def _independence(say: Texts, table: Row) -> str:
     """Return the result of the test of independence in words."""
     if table["p_value"] is None:
-        return f"not made, because {table['untested'].rstrip('.')}."
-    freedom = table["freedom"]
-    related = (
-        "A p-value below 0.05 speaks for a relation; it does not say which answer causes the other."
-        if table["p_value"] < 0.05
-        else "A p-value of 0.05 or more shows no relation. It does not prove that there is none."
-    )
+        reason = table["untested"].rstrip(".")
+        return say("table.untested", reason=say(_REASONS[reason]) if reason in _REASONS else reason)
+    freedom, p_value = table["freedom"], say.p_value(table["p_value"])
+    sentences = [
+        say(
+            "table.test",
+            p=p_value if p_value.startswith("<") else f"= {p_value}",
+            statistic=say.decimals(table["statistic"], 2),
+            first=say.decimals(freedom[0], 1),
+            second=say.decimals(freedom[1], 0),
+        ),
+        say("table.related" if table["p_value"] < 0.05 else "table.unrelated"),
+    ]
     if table["is_rough"]:
-        related += (
-            f" A cell would hold only {table['least_expected']:.1f} people if the answers were independent, so p is a rough "
-            "guide. Joining rare answers makes it a good one."
-        )
-    return (
-        "if the answers to the two questions were independent, a table that differs from independence as much as this one, "
-        f"or more, would have the probability p {_equals(table['p_value'])} (F = {table['statistic']:.2f} with "
-        f"{freedom[0]:.1f} and {freedom[1]:.0f} degrees of freedom, corrected for the design after Rao and Scott). {related}"
-    )
+        sentences.append(say("table.rough", expected=say.decimals(table["least_expected"], 1)))
+    return " ".join(sentences)
 
 
-def _equals(value: float) -> str:
-    text = p_value(value)
-    return text if text.startswith("<") else f"= {text}"
-
-
-def _cells(table: Row, texts: Mapping[str, str]) -> Iterator[Block]:
+def _cells(say: Texts, table: Row, questions: Mapping[str, Question]) -> Iterator[Block]:
     """Yield the cells and the margins: side by side where the answers to a question fit, else as a list."""
-    one, two = table["table"]
-    margins = {(each["question"], each["answer"]): _cell(each) for each in table["margins"]}
-    rows, columns = ([answer for name, answer in margins if name == which] for which in (one, two))
-    cells = {(each[one], each[two]): _cell(each) for each in table["cells"]}
+    one, two = (questions[name] for name in table["table"])
+    first, second = table["table"]
+    margins = {(each["question"], each["answer"]): _cell(say, each) for each in table["margins"]}
+    rows, columns = ([answer for name, answer in margins if name == which] for which in (first, second))
+    cells = {(each[first], each[second]): _cell(say, each) for each in table["cells"]}
     if len(columns) > _MOST_COLUMNS >= len(rows):
-        one, two, rows, columns = two, one, columns, rows
+        one, two, first, second, rows, columns = two, one, second, first, columns, rows
         cells = {(column, row): said for (row, column), said in cells.items()}
+    every = say("table.all")
     if len(columns) > _MOST_COLUMNS:
         yield Grid(
-            (texts[one], texts[two], "Share and 95 % confidence interval"),
+            (one.text, two.text, say("table.cell")),
             (
-                *((row, column, said) for (row, column), said in cells.items()),
-                *((row, "All answers", margins[one, row]) for row in rows),
-                *(("All answers", column, margins[two, column]) for column in columns),
+                *((one.shown(row), two.shown(column), said) for (row, column), said in cells.items()),
+                *((one.shown(row), every, margins[first, row]) for row in rows),
+                *((every, two.shown(column), margins[second, column]) for column in columns),
             ),
             answers=True,
         )
         return
-    yield Facts((("Rows", texts[one]), ("Columns", texts[two])))
+    yield Facts(((say("table.rows"), one.text), (say("table.columns"), two.text)))
     yield Grid(
-        ("Answer", *columns, "All answers"),
+        (say("column.answer"), *map(two.shown, columns), every),
         (
-            *((row, *(cells[row, column] for column in columns), margins[one, row]) for row in rows),
-            ("All answers", *(margins[two, column] for column in columns), "100.0 %"),
+            *((one.shown(row), *(cells[row, column] for column in columns), margins[first, row]) for row in rows),
+            (every, *(margins[second, column] for column in columns), say.percent(1.0)),
         ),
         answers=True,
     )
 
 
-def _cell(row: Row) -> str:
-    share, low, high = map(percent, (_inside(row["share"]), row["low"], row["high"]))
-    return f"{share} ({low.removesuffix(' %')} to {high.removesuffix(' %')})"
+def _cell(say: Texts, row: Row) -> str:
+    low, high = say.points(row["low"]), say.points(row["high"])
+    return f"{say.percent(_inside(row['share']))} ({say('interval', low=low, high=high)})"

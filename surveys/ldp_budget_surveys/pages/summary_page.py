@@ -1,4 +1,4 @@
-"""One page of a survey for people who decide: self-contained HTML, or Markdown.
+"""One page of a survey for people who decide: self-contained HTML that prints well, or Markdown.
 
 The HTML holds its styles and pictures, and requests nothing from any host. Every value is escaped.
 """
@@ -13,32 +13,46 @@ from string import Template
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
-from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Heading, Meter, Note
+from .report_texts import texts
+from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Heading, Marked, Meter, Note, Signatures
 from .summary_text import key_figures, sections, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from .report_texts import Texts
     from .summary_blocks import Block, Section
     from .survey_summary import Summary
 
 _EMAIL = re.compile(r"[^\s@<>\"']+@[^\s@<>\"']+\.[^\s@<>\"']+")
 
 
-def html_page(summary: Summary) -> str:
-    """Return the page as HTML."""
-    subject = summary.subject
+def html_page(summary: Summary, language: str = "en", paper: str = "") -> str:
+    """Return the page as HTML.
+
+    Parameters:
+        summary: the facts.
+        language: the language of the page.
+        paper: the size of printed pages, a4 or letter; empty for that of the printer.
+
+    Raises:
+        InvalidParameter: the page has no texts in this language.
+    """
+    subject, say = summary.subject, texts(language)
     figures = "".join(
         f"<div><dt>{escape(label)}</dt><dd class=number>{escape(number)}</dd><dd>{escape(remark)}</dd></div>"
-        for label, number, remark in key_figures(summary)
+        for label, number, remark in key_figures(say, summary)
     )
     return html_document(
         title=subject.title,
         asked_by=subject.organisation,
         purpose=subject.purpose,
-        warnings="\n".join(f'<p class="note warning">{escape(said)}</p>' for said in warnings(summary)),
+        warnings="\n".join(f'<p class="note warning">{escape(said)}</p>' for said in warnings(say, summary)),
         figures=f'<dl class="figures">{figures}</dl>',
-        sections=sections(summary),
+        sections=sections(say, summary),
+        language=language,
+        made=say.date(summary.made_at),
+        paper=paper,
     )
 
 
@@ -51,8 +65,16 @@ def html_document(
     warnings: str = "",
     figures: str = "",
     language: str = "en",
+    made: str = "",
+    paper: str = "",
 ) -> str:
-    """Return one HTML file that loads nothing. `warnings` and `figures` are HTML; all other texts are escaped here."""
+    """Return one HTML file that loads nothing. `warnings` and `figures` are HTML; all other texts are escaped here.
+
+    Each printed page has the title, the date `made`, and its number.
+    """
+    say = texts(language)
+    numbers = "counter(page)", "counter(pages)"
+    parts = re.split(r"\{page\}|\{pages\}", say.said["print.page"])
     return _template().substitute(
         language=language,
         title=escape(title),
@@ -60,8 +82,23 @@ def html_document(
         purpose=escape(purpose),
         warnings=warnings,
         figures=figures,
-        sections="\n".join(map(_html_section, range(1, 1000), sections)),
+        sections="\n".join(_html_section(say, *each) for each in enumerate(sections, 1)),
+        size=f"size: {paper};" if paper else "",
+        printed_title=_css_text(title if len(title) <= _MOST_TITLE else f"{title[:_MOST_TITLE]}…"),
+        printed_date=_css_text(made),
+        printed_page=" ".join(
+            f"{_css_text(text)} {number}" for text, number in zip(parts, (*numbers, ""), strict=True)
+        ),
     )
+
+
+_MOST_TITLE = 80
+"""The most characters of a title at the top of each printed page."""
+
+
+def _css_text(text: str) -> str:
+    """Return a text as a CSS string: all that is neither a letter nor a digit is escaped."""
+    return '"' + "".join(each if each.isalnum() else f"\\{ord(each):x} " for each in text) + '"'
 
 
 @cache
@@ -69,18 +106,29 @@ def _template() -> Template:
     return Template(Path(__file__).with_name("summary_page.html").read_text(encoding="utf-8"))
 
 
-def _html_section(number: int, section: Section) -> str:
-    blocks = "\n".join(map(_html_block, section.blocks))
+def _html_section(say: Texts, number: int, section: Section) -> str:
+    blocks = "\n".join(
+        _html_block(say, each, leads=_leads(section.blocks[at + 1 : at + 3]))
+        for at, each in enumerate(section.blocks)
+    )
     return (
         f'<section class="{section.name}" aria-labelledby="s{number}">\n<h2 id="s{number}">{escape(section.title)}</h2>'
         f"\n{blocks}\n</section>"
     )
 
 
-def _html_block(block: Block) -> str:
+def _leads(after: tuple[Block, ...]) -> bool:
+    """Return True if a table or a chart comes next, at most one note later: what leads to it is on the same page."""
+    first, second = (*after, None, None)[:2]
+    return isinstance(first, Grid | Chart | Facts) or (isinstance(first, Note) and isinstance(second, Grid | Chart))
+
+
+def _html_block(say: Texts, block: Block, *, leads: bool) -> str:
+    """Return a block as HTML; one that `leads` stays on a page with the block after it."""
     match block:
         case Note():
-            return f'<p class="{"note warning" if block.warning else "note"}">{escape(block.text)}</p>'
+            names = ("note", *(["warning"] if block.warning else []), *(["lead"] if leads else []))
+            return f'<p class="{" ".join(names)}">{escape(block.text)}</p>'
         case Heading():
             return f"<h3>{escape(block.text)}</h3>"
         case Facts():
@@ -92,13 +140,18 @@ def _html_block(block: Block) -> str:
             name = '"grid answers"' if block.answers else "grid"
             return f"<table class={name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         case Meter():
-            bar = f'<rect class="track" width="100%" height="14" rx="3"/><rect class="bar" width="{100 * block.used:.2f}%"'
+            track = _shape("rect", "track", width="100%", height=14, rx=3)
+            bar = _shape("rect", "bar", width=f"{100 * block.used:.2f}%", height=14, rx=3)
             return (
                 f"<figure class=meter><figcaption><span>{escape(block.label)}</span> <b>{escape(block.shown)}</b>"
-                f'</figcaption><svg aria-hidden="true" height="14">{bar} height="14" rx="3"/></svg></figure>'
+                f'</figcaption><svg aria-hidden="true" height="14">{track}{bar}</svg></figure>'
             )
         case Chart():
-            return _html_chart(block)
+            return _html_chart(say, block)
+        case Signatures():
+            lines = "".join(f"<p>{escape(label)}</p>" for label in block.labels)
+            signers = "".join(f"<div><p>{escape(signer)}</p>{lines}</div>" for signer in block.signers)
+            return f"<div class=signatures>{signers}</div>"
         case _ as never:
             assert_never(never)
 
@@ -107,6 +160,8 @@ def _html_cell(text: str) -> str:
     shown = escape(text)
     if isinstance(text, Code):
         return f"<code>{shown}</code>"
+    if isinstance(text, Marked):
+        return f"<strong>{shown}</strong>"
     url = link(text) if isinstance(text, Contact) else None
     return shown if url is None else f'<a href="{escape(url)}">{shown}</a>'
 
@@ -129,18 +184,18 @@ def link(contact: str) -> str | None:
     return contact if parts.scheme in ("http", "https") and parts.netloc and not re.search(r"\s", contact) else None
 
 
-def _html_chart(chart: Chart) -> str:
+def _html_chart(say: Texts, chart: Chart) -> str:
     """Return bars as a table, so that screen readers get the numbers; each bar is an SVG that fills its cell."""
     name, *amounts = (escape(each) for each in chart.columns)
     heads = [
         f'<th scope="col" role="columnheader">{name}</th>',
-        '<td role="columnheader"><span class=hidden>Picture</span></td>',
+        f'<td role="columnheader"><span class=hidden>{escape(say("column.picture"))}</span></td>',
         *(f'<th scope="col" role="columnheader" class=amount>{each}</th>' for each in amounts),
     ]
     rows = "".join(_html_bar(chart, bar) for bar in chart.bars)
-    ends = {0: "first", len(chart.marks) - 1: "last"}
     marks = "".join(
-        f'<span class="{ends.get(at, "middle")}">{escape(text)}</span>' for at, (_, text) in enumerate(chart.marks)
+        f'<span style="left:{place:.2f}%;transform:translateX(-{place:.2f}%)">{escape(text)}</span>'
+        for place, text in ((_place(chart, at), text) for at, text in chart.marks)
     )
     axis = f'<tr class=axis aria-hidden="true"><td></td><td class=picture><div>{marks}</div></td></tr>'
     return (
@@ -150,25 +205,50 @@ def _html_chart(chart: Chart) -> str:
     )
 
 
-def _html_bar(chart: Chart, bar: Bar) -> str:
-    def place(value: float) -> float:
-        width = chart.most - chart.least
-        return 100 * min(1.0, max(0.0, (value - chart.least) / width)) if width else 0.0
+def _place(chart: Chart, value: float) -> float:
+    """Return where a value is on the axis, in percent."""
+    width = chart.most - chart.least
+    return 100 * min(1.0, max(0.0, (value - chart.least) / width)) if width else 0.0
 
-    grid = "".join(
-        f'<line class="mark" x1="{place(at):.2f}%" x2="{place(at):.2f}%" y2="26"/>' for at, _ in chart.marks
-    )
-    parts = [grid]
+
+_AMOUNTS = ("share", "margin", "range", "count")
+_PAINT = {
+    "bar": 'fill="#2b7f8c"',
+    "track": 'fill="#dfe3e6"',
+    "mark": 'stroke="#dfe3e6"',
+    "halo": 'stroke="#ffffff" stroke-width="5"',
+    "interval": 'stroke="#14333a" stroke-width="2"',
+}
+"""The colors of shapes where the style sheet of the page does not reach them: in a PDF file of WeasyPrint."""
+
+
+def _shape(tag: str, name: str, **attributes: object) -> str:
+    """Return a shape of a picture; `name` is its class."""
+    listed = "".join(f' {key}="{value}"' for key, value in attributes.items())
+    return f'<{tag} class="{name}" {_PAINT[name]}{listed}/>'
+
+
+def _html_bar(chart: Chart, bar: Bar) -> str:
+    marks = [f"{_place(chart, at):.2f}%" for at, _ in chart.marks]
+    parts = [_shape("line", "mark", x1=at, x2=at, y1=0, y2=26) for at in marks]
+    at = f"{_place(chart, bar.value):.2f}%"
     if chart.least == 0 or bar.low is None:
-        parts.append(f'<rect class="bar" y="5" width="{place(bar.value):.2f}%" height="16" rx="2"/>')
+        parts.append(_shape("rect", "bar", y=5, width=at, height=16, rx=2))
+    else:
+        parts.append(_shape("circle", "bar", cx=at, cy=13, r=5))
     if bar.low is not None and bar.high is not None:
-        low, high = f"{place(bar.low):.2f}%", f"{place(bar.high):.2f}%"
-        parts.append(f'<line class="interval" x1="{low}" x2="{high}" y1="13" y2="13"/>')
-        parts += [f'<line class="interval" x1="{end}" x2="{end}" y1="8" y2="18"/>' for end in (low, high)]
-    if chart.least != 0:
-        parts.append(f'<circle class="bar" cx="{place(bar.value):.2f}%" cy="13" r="5"/>')
-    amounts = [("share", bar.shown), ("range", bar.interval), ("count", bar.count)][: len(chart.columns) - 1]
-    cells = "".join(f'<td role="cell" class="amount {name}">{escape(text)}</td>' for name, text in amounts)
+        low, high = f"{_place(chart, bar.low):.2f}%", f"{_place(chart, bar.high):.2f}%"
+        ends = ((low, high, 13, 13), (low, low, 8, 18), (high, high, 8, 18))
+        # A line in the color of the paper below the dark one keeps it legible on the bar.
+        parts += [
+            _shape("line", name, x1=x1, x2=x2, y1=y1, y2=y2)
+            for name in ("halo", "interval")
+            for x1, x2, y1, y2 in ends
+        ]
+    cells = "".join(
+        f'<td role="cell" class="amount {name}" data-title="{escape(title)}">{escape(text)}</td>'
+        for name, title, text in zip(_AMOUNTS, chart.columns[1:], bar.cells, strict=False)
+    )
     return (
         f'<tr role="row"><th scope="row" role="rowheader">{escape(bar.label)}</th>'
         f'<td role="cell" class=picture><svg aria-hidden="true" height="26">{"".join(parts)}</svg></td>{cells}</tr>'
@@ -180,13 +260,13 @@ def _html_bar(chart: Chart, bar: Bar) -> str:
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&])")
 
 
-def markdown_page(summary: Summary) -> str:
-    """Return the page as Markdown, without pictures."""
-    subject = summary.subject
+def markdown_page(summary: Summary, language: str = "en") -> str:
+    """Return the page as Markdown, without pictures. Raises `InvalidParameter`: there are no texts in this language."""
+    subject, say = summary.subject, texts(language)
     lines = [f"# {_plain(subject.title)}", ""]
     lines += [text for said in (subject.organisation, subject.purpose) if said for text in (_plain(said), "")]
-    lines += [text for said in warnings(summary) for text in (f"**{_plain(said)}**", "")]
-    for section in sections(summary):
+    lines += [text for said in warnings(say, summary) for text in (f"**{_plain(said)}**", "")]
+    for section in sections(say, summary):
         lines += [f"## {_plain(section.title)}", ""]
         for block in section.blocks:
             lines += [*_markdown_block(block), ""]
@@ -206,8 +286,10 @@ def _markdown_block(block: Block) -> Iterator[str]:
         case Meter():
             yield f"{_plain(block.label)}: {_plain(block.shown)}"
         case Chart():
-            cells = [(bar.label, bar.shown, bar.interval, bar.count)[: len(block.columns)] for bar in block.bars]
-            yield from _markdown_table(block.columns, [tuple(map(_plain, row)) for row in cells])
+            cells = [tuple(map(_plain, (bar.label, *bar.cells))) for bar in block.bars]
+            yield from _markdown_table(block.columns, cells)
+        case Signatures():
+            pass  # lines to fill in are for paper
         case _ as never:
             assert_never(never)
 
@@ -222,6 +304,8 @@ def _markdown_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Ite
 def _markdown_cell(text: str) -> str:
     if isinstance(text, Code):
         return f"`{text}`"
+    if isinstance(text, Marked):
+        return f"**{_plain(text)}**"
     url = link(text) if isinstance(text, Contact) else None
     return _plain(text) if url is None else f"[{_plain(text)}](<{url}>)"
 

@@ -1,18 +1,20 @@
 """Facts of a survey for people who decide: who asked, who answered, estimates, budget, and the state of the ledger.
 
-`reports.summary_text` puts the facts into words, and `reports.summary_page` makes one page of them.
+`summary_text` puts the facts into words, and `summary_page` makes one page of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.registry.surveys import YES_NO
 from ldp_budget.reports.partial_aggregate import is_partial, open_files
 from ldp_budget.reports.public_attributes import count_combinations
 
 from .ledger_facts import Charges, LedgerState, ledger_facts
+from .report_texts import texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,19 +23,26 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.registry.collections import Collection
+    from ldp_budget.registry.surveys import SurveyQuestion
 
 
 @dataclass(frozen=True)
 class Question:
     """A question as it was asked, the collection that randomizes its answers, and its row of `estimate --json`.
 
-    `row` is None if there are no answers yet. `unit` is the unit of answers that are numbers.
+    `row` is None if there are no answers yet. `unit` is the unit of answers that are numbers. `words` holds the answers in
+    the language of the page.
     """
 
     text: str
     collection: Collection
     row: Mapping[str, Any] | None
     unit: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def shown(self, answer: str) -> str:
+        """Return an answer in the language of the page."""
+        return self.words.get(answer, answer)
 
 
 @dataclass(frozen=True)
@@ -57,29 +66,42 @@ class Subject:
 
     @classmethod
     def of_collection(
-        cls, collection: Collection, row: Mapping[str, Any] | None, *, organisation: str = ""
+        cls,
+        collection: Collection,
+        row: Mapping[str, Any] | None,
+        *,
+        organisation: str = "",
+        language: str = "en",
     ) -> Subject:
-        """Return the subject of a collection: of one question, or of a survey. `row` is that of `estimate --json`."""
+        """Return the subject of a collection: of one question, or of a survey.
+
+        Parameters:
+            collection: the collection.
+            row: that of `estimate --json`; None without a report.
+            organisation: who asks, in place of the survey's own.
+            language: the language of the texts; those that the survey does not have in it are shown as they are.
+        """
         about, survey = collection.about, collection.survey
         if survey is not None:
+            own = survey.languages.get(language, {})
             return cls(
                 collection.name,
-                survey.title or survey.name,
+                own.get("title") or survey.title or survey.name,
                 collection.mechanism.guarantee,
                 tuple(
-                    Question(
-                        each.text or each.name, collection.question(each.name), _own_row(row, each.name), each.unit
-                    )
+                    _question(each, collection.question(each.name), _own_row(row, each.name), language)
                     for each in survey.questions
                 ),
                 organisation or survey.organisation,
                 survey.contact,
-                survey.purpose,
+                own.get("purpose") or survey.purpose,
                 survey.ask,
                 survey.policy,
             )
-        title = about.title or about.question or collection.name
-        question = Question(about.question or title, collection, row)
+        own = about.languages.get(language, {})
+        title = own.get("title") or about.title or about.question or collection.name
+        text = own.get("question") or about.question or title
+        question = Question(text, collection, row, words=_words(collection.categories, own.get("answers")))
         return cls(
             collection.name,
             title,
@@ -87,8 +109,23 @@ class Subject:
             (question,),
             organisation=organisation,
             contact=about.contact,
-            purpose=about.purpose,
+            purpose=own.get("purpose") or about.purpose,
         )
+
+
+def _question(
+    asked: SurveyQuestion, collection: Collection, row: Mapping[str, Any] | None, language: str
+) -> Question:
+    own = asked.languages.get(language, {})
+    answers = own.get("categories")
+    if answers is None and asked.kind == YES_NO:
+        answers = [texts(language)(f"answer.{each}") for each in asked.categories or ()]
+    text = own.get("text") or asked.text or asked.name
+    return Question(text, collection, row, asked.unit, _words(asked.categories, answers))
+
+
+def _words(answers: Sequence[str] | None, shown: Sequence[str] | None) -> dict[str, str]:
+    return dict(zip(answers or (), shown, strict=True)) if shown else {}
 
 
 def _own_row(row: Mapping[str, Any] | None, name: str) -> Mapping[str, Any] | None:
@@ -159,8 +196,8 @@ class Summary:
     charges: Charges | None = None
     ledger: LedgerState | None = None
     public: PublicColumns | None = None
-    twins: tuple[str, ...] = ()
-    """A sentence for each pair of files with the same content."""
+    twins: tuple[tuple[str, str], ...] = ()
+    """The names of each two files with the same content."""
     weighting: Weighting | None = None
     """The design, if the estimates are weighted."""
 
@@ -177,7 +214,7 @@ def summarize(
     verify: bool | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     public: PublicColumns | None = None,
-    twins: Sequence[str] = (),
+    twins: Sequence[tuple[str, str]] = (),
     weighting: Weighting | None = None,
 ) -> Summary:
     """Return the facts of a survey, from its estimates and the ledger.

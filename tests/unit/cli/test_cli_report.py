@@ -118,8 +118,8 @@ def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
     row = survey_line.json("estimate", "mood", *files(survey_line), "--consistent")
     page = page_of(survey_line, *files(survey_line))
     bars = [each for tag, each in page.tags if tag == "rect" and each["class"] == "bar" and each["height"] == "16"]
-    axis = [float(text.removesuffix(" %")) for tag, text in page.texts if tag == "span" and text.endswith(" %")][:3]
-    assert axis[0] == 0
+    axis = [int(text.removesuffix(" %")) for tag, text in page.texts if tag == "span" and text.endswith(" %")]
+    assert axis == list(range(0, axis[-1] + 1, axis[1]))
     assert axis[-1] >= max(100 * each["share_high"] for each in row["answers"])
     assert [float(str(bar["width"]).rstrip("%")) for bar in bars] == pytest.approx(
         [100 * 100 * each["share"] / axis[-1] for each in row["answers"]], abs=0.01
@@ -127,6 +127,9 @@ def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
     words = [text for _, text in page.texts]
     for each in row["answers"]:
         assert words[words.index(each["answer"]) + 1] == f"{100 * each['share']:.1f} %"
+        raw = each["raw_count"] / row["reports"]
+        margin = max(each["share_high"] - raw, raw - each["share_low"])
+        assert words[words.index(each["answer"]) + 2] == f"± {100 * margin:.1f}"
 
 
 def test_report_page_escapes_texts_and_loads_nothing(survey_line: CommandLine) -> None:
@@ -151,7 +154,7 @@ def test_report_of_uncharged_reports_warns(survey_line: CommandLine) -> None:
 def test_report_intervals_are_those_of_estimate(survey_line: CommandLine) -> None:
     table = survey_line("estimate", "mood", *files(survey_line), "--consistent").stdout
     page = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
-    ends = re.findall(r"^\| (good|bad) \| [\d.]+ % \| ([\d.]+ %) to ([\d.]+ %)", page, re.MULTILINE)
+    ends = re.findall(r"^\| (good|bad) \| [\d.]+ % \| ± [\d.]+ \| ([\d.]+ %) to ([\d.]+ %)", page, re.MULTILINE)
     assert len(ends) == 2
     for answer, low, high in ends:
         assert re.search(rf"^{answer} .* {re.escape(low)} +{re.escape(high)}", table, re.MULTILINE)
@@ -169,7 +172,7 @@ def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine)
     page = page_of(survey_line, folder / "age.reports", name="age")
     assert float(page.said("Mean")) == pytest.approx(row["mean"], abs=0.01)
     words = [text for _, text in page.texts]
-    low, high = map(float, words[words.index("Mean") + 2].split(" to "))
+    low, high = map(float, words[words.index("Mean") + 3].split(" to "))
     assert (low, high) == pytest.approx((row["low"], row["high"]), rel=5e-4)
     assert "18 to 31" in words
 

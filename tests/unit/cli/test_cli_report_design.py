@@ -95,7 +95,8 @@ def test_report_with_weights_shows_the_estimates_of_estimate(survey_line: Comman
         for question in ("smokes", "sport"):
             for row in inside(found[question]["answers"]):
                 ends = f"{shown(row['share_low'])} to {shown(row['share_high'])}"
-                assert f"| {row['answer']} | {shown(row['share'])} | {ends} |" in text
+                margin = max(row["share_high"] - row["share"], row["share"] - row["share_low"])
+                assert f"| {row['answer']} | {shown(row['share'])} | ± {100 * margin:.1f} | {ends} |" in text
                 assert f">{shown(row['share'])}</td>" in html
                 assert f">{ends}</td>" in html
 
@@ -107,11 +108,14 @@ def test_report_by_group_shows_each_group_and_the_differences(survey_line: Comma
     for group in found["smokes"]["groups"]:
         assert f"### region: {group['group']} ({group['respondents']} answers)" in text
         assert all(f"| {row['answer']} | {shown(row['share'])} |" in text for row in inside(group["answers"]))
+    assert "| Answer | <north> − south |" in text
     for gap in found["smokes"]["differences"]:
-        p = "< 0.0001" if gap["p_value"] < 0.0001 else f"{gap['p_value']:.4f}"
-        assert re.search(rf"Difference between <north> and south \| {gap['answer']} \| .* \| {p} \|", text)
+        margin = max(gap["high"] - gap["difference"], gap["difference"] - gap["low"])
+        said = rf"[+−]?{abs(100 * gap['difference']):.1f} ± {100 * margin:.1f}"
+        assert re.search(rf"\| {gap['answer']} \| ([*][*])?{said}( [*])?([*][*])? \|", text)
     for page in (unescape(html), text):
-        assert "(Student's t-test). 3 p-values here, not corrected for their number" in page
+        assert "Student's t-test at the 5 % level, with Holm's correction" in page
+        assert "There are 3 tests for this question." in page
         assert "There is 1 such test for this question." in page
     assert "<north>" not in html
     assert "<b>" not in re.sub(r"</span> <b>ε", "", html)
