@@ -76,6 +76,7 @@ OPTIONS = (
     "once",
     "open_metrics",
     "organisation",
+    "paper",
     "origin",
     "out",
     "overlap",
