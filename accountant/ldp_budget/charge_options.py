@@ -42,8 +42,9 @@ NAMES = tuple(ChargeOptions.__annotations__)
 """The names of the options, which no field of a mechanism may have."""
 
 
-def check_options(options: Mapping[str, object]) -> None:
-    """Raise `InvalidParameter` for an option that no charge has; it names the options that resemble it."""
+def check_options(options: Mapping[str, object], allowed: type = ChargeOptions) -> None:
+    """Raise `InvalidParameter` for an option that is not `allowed`; it names the options that resemble it."""
+    names = tuple(allowed.__annotations__)
     for name in options:
-        if name not in NAMES:
-            raise InvalidParameter("option", f"one of {', '.join(NAMES)}", repr(name), hint=did_you_mean(name, NAMES))
+        if name not in names:
+            raise InvalidParameter("option", f"one of {', '.join(names)}", repr(name), hint=did_you_mean(name, names))

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from ..ledger.storage import Store
     from ..ledger.verification import Integrity
     from ..registry.collections import Collection
-    from ..sdk.mechanism import Mechanism
     from . import (
         admin_log,
         admission,
         batch,
         books,
         bulk_run,
+        call_options,
         collections,
         engine,
         ledger_operations,
@@ -57,15 +57,15 @@ if TYPE_CHECKING:
     from .books import Books
     from .budget_projection import Binding, Remaining
     from .bulk_run import BulkResult
+    from .call_options import Chargeable, PolicyOptions, RunOptions, SeriesOptions
     from .charge_request import ChargeRequest
     from .ledger_operations import LedgerOperations
     from .limits import Limit
-    from .plans import Plan
     from .policies import Policy
     from .receipts import Balance, Receipt
     from .stored_reports import StoredReports
 else:
-    _ROOMS = "admin_log admission batch books bulk_run collections engine ledger_operations policy_versions queries"
+    _ROOMS = "admin_log admission batch books bulk_run call_options collections engine ledger_operations policy_versions queries"
     for _name in (*_ROOMS.split(), "reservations", "stored_reports"):
         globals()[_name] = Later(__name__, __package__, _name)
     checkpoints, export = (Later(__name__, "ldp_budget.ledger", name) for name in ("checkpoints", "export"))
@@ -194,19 +194,7 @@ class Accountant:
 
     # -- policies -----------------------------------------------------------------------------------------------
 
-    def set_policy(
-        self,
-        name: str,
-        limits: Sequence[Limit | str],
-        *,
-        relation: str | None = None,
-        unbounded: bool = False,
-        checked: bool = False,
-        plan: Plan | None = None,
-        shares: dict[str, Sequence[Limit | str]] | None = None,
-        override: str | None = None,
-        zone: str | None = None,
-    ) -> Policy:
+    def set_policy(self, name: str, limits: Sequence[Limit | str], **options: Unpack[PolicyOptions]) -> Policy:
         """Store a policy, or a new version of a policy that exists; all earlier charges stay charged.
 
         Setting a policy with a plan again without any change stores no new version. A plan that the ledger already
@@ -217,18 +205,7 @@ class Accountant:
             name: of the policy; the policy `default` applies to every call that names no policy.
             limits: a list of limits, each a `Limit` or a text that `Limit.parse` reads. A charge must fit all of
                 them.
-            relation: "any" refuses guarantees that hold only for neighbors of the same change pattern.
-            unbounded: True allows a policy without a lifetime limit, that is, an unlimited total.
-            checked: True refuses mechanisms whose guarantee has not been checked here, see `certificates`.
-            plan: admit only the charges of this plan, each up to its quota.
-            shares: sub-limits by name, each a list of limits. Charges through the API keys that are bound to a
-                sub-limit must fit its limits too, for each user. None keeps the existing sub-limits, {} removes them.
-            override: the reason for setting the policy without the approval that this ledger demands; only on the
-                ledger's host. The administrative log keeps the reason; `policy show` and the officer's page show it.
-                A change that needs no approval records no reason.
-            zone: the IANA time zone, such as "Asia/Seoul", in which days, weeks and months begin at midnight. None
-                keeps the zone of the version before, with its rules; a new policy has "UTC". The policy stores the
-                rules of the zone. What was charged in the current window of the new zone is computed from the journal.
+            options: relation, unbounded, checked, plan, shares, zone, override: see `PolicyOptions` and `PolicyTerms`.
 
         Returns:
             The policy as it was stored, with its version.
@@ -242,19 +219,7 @@ class Accountant:
             NotSupported: `override` is given through an API key, or the machine has no time zone database.
             ClockError: the system clock is not plausible.
         """
-        return policy_versions.set_policy(
-            self._ledger,
-            self._caller,
-            name,
-            limits,
-            relation=relation,
-            unbounded=unbounded,
-            checked=checked,
-            plan=plan,
-            shares=shares,
-            override=override,
-            zone=zone,
-        )
+        return policy_versions.set_policy(self._ledger, self._caller, name, limits, **options)
 
     def policy(self, name: str = DEFAULT) -> Policy:
         """The newest version of a policy.
@@ -276,15 +241,7 @@ class Accountant:
         """
         return policy_versions.policies(self._ledger)
 
-    def simulate(
-        self,
-        mechanism: Mechanism | Collection | object,
-        *,
-        every: str,
-        reports: int = 1,
-        start: datetime | None = None,
-        policy: str = DEFAULT,
-    ) -> tuple[Binding, ...]:
+    def simulate(self, mechanism: Chargeable, *, every: str, **options: Unpack[SeriesOptions]) -> tuple[Binding, ...]:
         """Predict when each limit of a policy first refuses a user who reports regularly.
 
         The simulation takes the same decisions as `spend`, in calendar windows, for a user without earlier
@@ -293,9 +250,7 @@ class Accountant:
         Parameters:
             mechanism: a mechanism with its parameters, or a collection.
             every: "day", "week" or "month".
-            reports: the number of reports each time.
-            start: the time of the first reports, an aware datetime; by default now.
-            policy: the policy to check against.
+            options: reports, start, policy: see `SeriesOptions`.
 
         Returns:
             One result for each limit. A plan comes last, as a limit of the period `plan`.
@@ -305,20 +260,16 @@ class Accountant:
             UnknownName: the policy does not exist.
             NotSupported: the policy never admits such a report, at any budget.
         """
-        return policy_versions.simulate(
-            self._ledger, mechanism, every=every, reports=reports, start=start, policy=policy
-        )
+        try:
+            return policy_versions.simulate(self._ledger, mechanism, every=every, **options)
+        except TypeError:
+            check_options(options, call_options.SeriesOptions)
+            raise
 
     # -- charging -----------------------------------------------------------------------------------------------
 
     def quote(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        label: str | None = None,
-        policy: str = DEFAULT,
+        self, user: str, mechanism: Chargeable, *, reports: int = 1, label: str | None = None, policy: str = DEFAULT
     ) -> Receipt:
         """Compute the cost of a spend, and if it would fit; change nothing.
 
@@ -344,12 +295,7 @@ class Accountant:
         with self._ledger.reading(request.partition) as reading:
             return engine.quote(reading, request)
 
-    def spend(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        **options: Unpack[ChargeOptions],
-    ) -> Receipt:
+    def spend(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:
         """Charge reports of a mechanism to a user, or refuse.
 
         If the budget refuses a user, that client must not send a report.
@@ -379,9 +325,7 @@ class Accountant:
         outcome = self._ledger.charge(engine.charge, [request])[0]
         return outcome.receipt() if isinstance(outcome, admission.Outcome) else admission.receipt_in(outcome)
 
-    def _request(
-        self, user: str, mechanism: Mechanism | Collection | object, options: ChargeOptions, **more: Any
-    ) -> ChargeRequest:
+    def _request(self, user: str, mechanism: Chargeable, options: ChargeOptions, **more: Any) -> ChargeRequest:
         try:
             return request_in(self._ledger, self._caller, user, mechanism, **options, **more)
         except TypeError:
@@ -397,12 +341,7 @@ class Accountant:
             check_switch("strict", strict)
         return _answer((await self._ledger.charge_async(engine.charge, [request]))[0], strict)
 
-    async def spend_async(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        **options: Unpack[ChargeOptions],
-    ) -> Receipt:
+    async def spend_async(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:
         """Do the same as `spend` in a task of an event loop, which runs other tasks meanwhile.
 
         Tasks that charge at the same time share a transaction. If the task is cancelled, the user may have been
@@ -412,12 +351,7 @@ class Accountant:
         return await self._charge_async(self._request(user, mechanism, options), strict)
 
     async def reserve_async(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        expires: float = 3600,
-        **options: Unpack[ChargeOptions],
+        self, user: str, mechanism: Chargeable, *, expires: float = 3600, **options: Unpack[ChargeOptions]
     ) -> Receipt:
         """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
         strict = options.pop("strict", False)
@@ -431,18 +365,7 @@ class Accountant:
 
         return await to_thread(self.balance, user, policy)
 
-    def spend_many(
-        self,
-        users: Iterable[str],
-        mechanism: Mechanism | Collection | object,
-        *,
-        key: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        shard: tuple[int, int] | None = None,
-        on_batch: Callable[[int, list[str]], None] | None = None,
-    ) -> BulkResult:
+    def spend_many(self, users: Iterable[str], mechanism: Chargeable, **options: Unpack[RunOptions]) -> BulkResult:
         """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it.
 
         Each batch is one transaction in each partition of the ledger. A refused user does not stop the others.
@@ -452,21 +375,7 @@ class Accountant:
                 twice.
             mechanism: a mechanism with its parameters; a collection, which charges its mechanism and is named in the
                 journal; or an object of another library, see `guarantee_of`.
-            key: an idempotency key for the whole run. The same run again skips every batch that was charged. A run
-                that has reached its end accepts no other users, and neither more nor fewer of them. A key belongs to
-                the caller (see `acting_for`): the same run through a service with that API key is a repeat. Without a
-                caller, the run belongs to this machine. Through a service, it is then a run of another caller, which
-                charges the users too.
-            digest: hexadecimal; binds the reports to the key, so it needs a key.
-            note: one line of at most 500 characters, stored with every charge. Erasing a user deletes that user's
-                copy.
-            policy: the policy to check against.
-            shard: the part of the batches that this process charges, if several processes share a run with a key.
-                (2, 4) is the second of every four batches. Give every shard the same users: a difference is detected
-                only when one process goes through the whole run. A run may continue with any other number of shards,
-                or without shards.
-            on_batch: called as `on_batch(users, refused)` after each batch, with the number of users in the batch and
-                the list of refused users. Without it, the result lists the refused users.
+            options: key, digest, note, policy, shard, on_batch: see `RunOptions`.
 
         Returns:
             The number of charges, of refusals, and of charges that an earlier run with the same key made.
@@ -479,18 +388,11 @@ class Accountant:
             KeyConflict: the key was used for a run of other users, or of another request.
             ClockError: the system clock is not plausible.
         """
-        return bulk_run.spend_many(
-            self._ledger,
-            self._caller,
-            users,
-            mechanism,
-            key=key,
-            digest=digest,
-            note=note,
-            policy=policy,
-            shard=shard,
-            on_batch=on_batch,
-        )
+        try:
+            return bulk_run.spend_many(self._ledger, self._caller, users, mechanism, **options)
+        except TypeError:
+            check_options(options, call_options.RunOptions)
+            raise
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
         """Charge many users, each for a request and with an idempotency key of their own, many in one transaction.
@@ -532,12 +434,7 @@ class Accountant:
         return batch.spend_batch(self._ledger, self._caller, spends, key, self._check)
 
     def reserve(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        expires: float = 3600,
-        **options: Unpack[ChargeOptions],
+        self, user: str, mechanism: Chargeable, *, expires: float = 3600, **options: Unpack[ChargeOptions]
     ) -> Receipt:
         """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it.
 

@@ -6,14 +6,16 @@ A ledger can demand this for every change that allows larger charges, made by th
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .._validation import check_switch, check_whole
+from ..charge_options import check_options
 from ..errors import ApprovalConflict, NotSupported, UnknownName
 from ..guarantees.fixed_point import LARGEST
 from ..ledger.zones import UTC_ZONE
 from .admin_log_projection import FRESH_SECONDS, Projection
 from .admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
+from .call_options import PolicyTerms
 from .policies import Policy
 from .policy_approval import NOTHING_AGREED, ApprovalState, Proposal, relaxations, terms_of
 from .policy_versions import in_zone_of, propose, with_shares
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from .accountant import Accountant
     from .admin_log import Record
     from .limits import Limit
-    from .plans import Plan
     from .principals import Principal
 
 ALL = "policies"
@@ -79,29 +80,13 @@ class Approvals:
             raise ApprovalConflict(None, "the demand for approvals can be lifted only on the machine of the ledger")
         self._agreed.append(lambda _: (DEMANDED, ALL, {"demanded": demanded}))
 
-    def propose(
-        self,
-        name: str,
-        limits: Sequence[Limit | str],
-        *,
-        relation: str | None = None,
-        unbounded: bool = False,
-        checked: bool = False,
-        plan: Plan | None = None,
-        shares: dict[str, Sequence[Limit | str]] | None = None,
-        zone: str | None = None,
-    ) -> Proposal:
+    def propose(self, name: str, limits: Sequence[Limit | str], **terms: Unpack[PolicyTerms]) -> Proposal:
         """Propose a version of a policy, with the arguments of `Accountant.set_policy`; no policy is set.
 
         Parameters:
             name: of the policy.
             limits: as in `set_policy`.
-            relation: as in `set_policy`.
-            unbounded: as in `set_policy`.
-            checked: as in `set_policy`.
-            plan: as in `set_policy`.
-            shares: as in `set_policy`.
-            zone: as in `set_policy`.
+            terms: as in `set_policy`: see `PolicyTerms`.
 
         Returns:
             The proposal, with its number.
@@ -109,14 +94,13 @@ class Approvals:
         Raises:
             InvalidParameter: an argument has the wrong type, or the policy is contradictory.
         """
-        proposed = propose(
-            name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares, zone=zone
-        )
+        check_options(terms, PolicyTerms)
+        proposed = propose(name, limits, **terms)
 
         def decide(agreed: ApprovalState) -> tuple[str, str, dict[str, Any]]:
             previous = self._policy(name)
-            wanted = with_shares({}, proposed, previous, shares is None)
-            if zone is None and previous is not None:
+            wanted = with_shares({}, proposed, previous, terms.get("shares") is None)
+            if terms.get("zone") is None and previous is not None:
                 wanted = in_zone_of(previous, wanted)
             against = 0 if previous is None else previous.version
             return PROPOSED, name, {"against": against, "terms": terms_of(wanted)}

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, Self, Unpack, runtime_checkable
 
-from ..charge_options import DEFAULT, ChargeOptions
+from ..charge_options import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
+    from ..charge_options import ChargeOptions
     from ..errors import LdpBudgetError
     from ..ledger.verification import Integrity
     from ..registry.collections import Collection
-    from ..sdk.mechanism import Mechanism
     from .admin_log import Record
     from .batch import Spend
     from .budget_projection import Binding, Remaining
     from .bulk_run import BulkResult
+    from .call_options import Chargeable, PolicyOptions, RunOptions, SeriesOptions
     from .limits import Limit
-    from .plans import Plan
     from .policies import Policy
     from .receipts import Balance, Receipt
 
@@ -32,9 +32,11 @@ class BudgetClient(Protocol):
     each call.
     """
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     @property
     def name(self) -> str:
@@ -43,19 +45,7 @@ class BudgetClient(Protocol):
     def close(self) -> None:
         """Close the connection. Calling `close` twice is allowed; any other call after it fails."""
 
-    def set_policy(
-        self,
-        name: str,
-        limits: Sequence[Limit | str],
-        *,
-        relation: str | None = None,
-        unbounded: bool = False,
-        checked: bool = False,
-        plan: Plan | None = None,
-        shares: dict[str, Sequence[Limit | str]] | None = None,
-        override: str | None = None,
-        zone: str | None = None,
-    ) -> Policy:
+    def set_policy(self, name: str, limits: Sequence[Limit | str], **options: Unpack[PolicyOptions]) -> Policy:
         """Store a policy, or a new version of a policy that exists; all earlier charges stay charged."""
 
     def policy(self, name: str = DEFAULT) -> Policy:
@@ -64,78 +54,33 @@ class BudgetClient(Protocol):
     def policies(self) -> list[Policy]:
         """The newest version of every policy."""
 
-    def simulate(
-        self,
-        mechanism: Mechanism | Collection | object,
-        *,
-        every: str,
-        reports: int = 1,
-        start: datetime | None = None,
-        policy: str = DEFAULT,
-    ) -> tuple[Binding, ...]:
+    def simulate(self, mechanism: Chargeable, *, every: str, **options: Unpack[SeriesOptions]) -> tuple[Binding, ...]:
         """Predict when each limit of a policy first refuses a user who reports regularly."""
 
     def quote(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        label: str | None = None,
-        policy: str = DEFAULT,
+        self, user: str, mechanism: Chargeable, *, reports: int = 1, label: str | None = None, policy: str = DEFAULT
     ) -> Receipt:
         """Compute the cost of a spend, and if it would fit; change nothing."""
 
-    def spend(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        **options: Unpack[ChargeOptions],
-    ) -> Receipt:
+    def spend(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:
         """Charge reports of a mechanism to a user, or refuse."""
 
-    async def spend_async(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        **options: Unpack[ChargeOptions],
-    ) -> Receipt:
+    async def spend_async(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:
         """Do the same as `spend` in a task of an event loop, which runs other tasks meanwhile."""
 
-    def spend_many(
-        self,
-        users: Iterable[str],
-        mechanism: Mechanism | Collection | object,
-        *,
-        key: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        shard: tuple[int, int] | None = None,
-        on_batch: Callable[[int, list[str]], None] | None = None,
-    ) -> BulkResult:
+    def spend_many(self, users: Iterable[str], mechanism: Chargeable, **options: Unpack[RunOptions]) -> BulkResult:
         """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it."""
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
         """Charge many users, each for a request and with an idempotency key of their own, many in one transaction."""
 
     def reserve(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        expires: float = 3600,
-        **options: Unpack[ChargeOptions],
+        self, user: str, mechanism: Chargeable, *, expires: float = 3600, **options: Unpack[ChargeOptions]
     ) -> Receipt:
         """Charge now, and decide within `expires` seconds: `commit` keeps the charge, `void` reverses it."""
 
     async def reserve_async(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        expires: float = 3600,
-        **options: Unpack[ChargeOptions],
+        self, user: str, mechanism: Chargeable, *, expires: float = 3600, **options: Unpack[ChargeOptions]
     ) -> Receipt:
         """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .._dataframes import check_texts
 from .._validation import ONE_USER, check_call, check_user, check_users, check_whole, shown
+from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported
 from ..ledger.models import BatchRunRecord
 from . import engine
@@ -228,12 +229,12 @@ def spend_many(
     users: Iterable[str],
     mechanism: Mechanism | Collection | object,
     *,
-    key: str | None,
-    digest: str | None,
-    note: str | None,
-    policy: str,
-    shard: tuple[int, int] | None,
-    on_batch: Callable[[int, list[str]], None] | None,
+    key: str | None = None,
+    digest: str | None = None,
+    note: str | None = None,
+    policy: str = DEFAULT,
+    shard: tuple[int, int] | None = None,
+    on_batch: Callable[[int, list[str]], None] | None = None,
 ) -> BulkResult:
     """Charge one report to each of many users of a ledger on this machine."""
     digest = bound_digest(digest, key)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .._files import canonical_json
 from .._validation import check_instance, check_name, check_text, check_user, shown
+from ..charge_options import DEFAULT, check_options
 from ..composition import compose
 from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
 from ..guarantees import from_json
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
     from .budget_projection import Binding
+    from .call_options import PolicyTerms
     from .limits import Limit
     from .plans import Plan
     from .principals import Principal
@@ -69,10 +71,10 @@ def propose(
     name: str,
     limits: Sequence[Limit | str],
     *,
-    relation: str | None,
-    unbounded: bool,
-    checked: bool,
-    plan: Plan | None,
+    relation: str | None = None,
+    unbounded: bool = False,
+    checked: bool = False,
+    plan: Plan | None = None,
     shares: Mapping[str, Sequence[Limit | str]] | None = None,
     zone: str | None = None,
 ) -> Policy:
@@ -318,19 +320,18 @@ def set_policy(
     name: str,
     limits: Sequence[Limit | str],
     *,
-    relation: str | None,
-    unbounded: bool,
-    checked: bool,
-    plan: Plan | None,
-    shares: dict[str, Sequence[Limit | str]] | None,
-    override: str | None,
-    zone: str | None,
+    override: str | None = None,
+    **terms: Unpack[PolicyTerms],
 ) -> Policy:
     """Store a policy, as a new version if the name exists. Past charges stay charged."""
-    proposed = propose(
-        name, limits, relation=relation, unbounded=unbounded, checked=checked, plan=plan, shares=shares, zone=zone
-    )
+    try:
+        proposed = propose(name, limits, **terms)
+    except TypeError:
+        from .call_options import PolicyOptions
 
+        check_options(terms, PolicyOptions)
+        raise
+    keep, same_zone = terms.get("shares") is None, terms.get("zone") is None
     check_override(override, by_key=bool(caller.number))
     filled: set[str] = set()
     recorded: list[int] = []
@@ -339,8 +340,8 @@ def set_policy(
         # Every partition has a copy of each policy, and the same version of it.
         stored = transactions[0].find_policy(name)
         previous = None if stored is None else Policy.read(stored.definition)
-        wanted = with_shares(known_shares(transactions[0]), proposed, previous, shares is None)
-        wanted = with_zone(transactions[0], wanted, previous, zone is None)
+        wanted = with_shares(known_shares(transactions[0]), proposed, previous, keep)
+        wanted = with_zone(transactions[0], wanted, previous, same_zone)
         # Each partition may have charged limits that the new version must not change.
         policy, *_ = [next_version(transaction, wanted, previous) for transaction in transactions]
         # The first partition holds the records.
@@ -398,9 +399,9 @@ def simulate(
     mechanism: Mechanism | Collection | object,
     *,
     every: str,
-    reports: int,
-    start: datetime | None,
-    policy: str,
+    reports: int = 1,
+    start: datetime | None = None,
+    policy: str = DEFAULT,
 ) -> tuple[Binding, ...]:
     """The times when each limit of a policy binds first, for one user who reports at regular intervals."""
     from .budget_projection import simulate

@@ -33,8 +33,8 @@ CLASSES = {
     "charges": (
         "Policies, charges and balances",
         "What a policy holds, and what a charge and a question about a budget return.",
-        "Limit Plan Policy ChargeOptions Receipt LimitState Amounts Balance Remaining BudgetPoint Binding Spend SpendResult "
-        "BulkResult Bound",
+        "Limit Plan Policy PolicyTerms PolicyOptions ChargeOptions RunOptions SeriesOptions Receipt LimitState Amounts "
+        "Balance Remaining BudgetPoint Binding Spend SpendResult BulkResult Bound",
     ),
     "mechanisms": (
         "Mechanisms and checks",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ldp_budget._dataframes import check_texts
 from ldp_budget._validation import (
@@ -28,6 +28,7 @@ from ldp_budget.accounting.batch import FAILED
 from ldp_budget.accounting.budget_client import BudgetClient
 from ldp_budget.accounting.budget_projection import check_series
 from ldp_budget.accounting.bulk_run import charge_run
+from ldp_budget.accounting.call_options import PolicyOptions, RunOptions, SeriesOptions
 from ldp_budget.accounting.charge_request import MOST_REPORTS, bound_digest, check_note
 from ldp_budget.accounting.limits import as_limits, as_shares
 from ldp_budget.accounting.plans import Plan
@@ -36,7 +37,7 @@ from ldp_budget.accounting.priced_mechanism import mechanism_of
 from ldp_budget.accounting.principals import Principal
 from ldp_budget.accounting.receipts import BudgetExceeded
 from ldp_budget.accounting.reservations import check_expires
-from ldp_budget.charge_options import DEFAULT, ChargeOptions
+from ldp_budget.charge_options import DEFAULT, check_options
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
 from ldp_budget.guarantees.fixed_point import LARGEST
 from ldp_budget.registry.collections import Collection
@@ -70,11 +71,12 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.batch import Spend, SpendResult
     from ldp_budget.accounting.budget_projection import Binding, Remaining
     from ldp_budget.accounting.bulk_run import BulkResult
+    from ldp_budget.accounting.call_options import Chargeable
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Policy
     from ldp_budget.accounting.receipts import Balance, Receipt
+    from ldp_budget.charge_options import ChargeOptions
     from ldp_budget.ledger.verification import Integrity
-    from ldp_budget.sdk.mechanism import Mechanism
 
     from .transport import Answer
 
@@ -125,12 +127,6 @@ class Client(BudgetClient):
     def __repr__(self) -> str:
         return f"<Client of {self.name}>"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     @property
     def name(self) -> str:
         """The URL of the service."""
@@ -158,20 +154,10 @@ class Client(BudgetClient):
 
     # -- policies ---------------------------------------------------------------------------------------
 
-    def set_policy(
-        self,
-        name: str,
-        limits: Sequence[Limit | str],
-        *,
-        relation: str | None = None,
-        unbounded: bool = False,
-        checked: bool = False,
-        plan: Plan | None = None,
-        shares: dict[str, Sequence[Limit | str]] | None = None,
-        override: str | None = None,
-        zone: str | None = None,
-    ) -> Policy:
-        check_override(override, by_key=True)
+    def set_policy(self, name: str, limits: Sequence[Limit | str], **options: Unpack[PolicyOptions]) -> Policy:
+        check_options(options, PolicyOptions)
+        check_override(options.get("override"), by_key=True)
+        plan, shares, zone = options.get("plan"), options.get("shares"), options.get("zone")
         if plan is not None:
             check_instance("plan", plan, Plan, "a `Plan` or None")
         given = as_limits(limits)
@@ -181,9 +167,9 @@ class Client(BudgetClient):
             **parts,
             **({} if zone is None else {"zone": check_text("zone", zone)}),
             "limits": [str(limit) for limit in given],
-            "relation": check_relation(relation),
-            "unbounded": check_switch("unbounded", unbounded),
-            "checked": check_switch("checked", checked),
+            "relation": check_relation(options.get("relation")),
+            "unbounded": check_switch("unbounded", options.get("unbounded", False)),
+            "checked": check_switch("checked", options.get("checked", False)),
             "plan": None if plan is None else plan.to_json(),
         }
         path = f"/v1/policies/{in_path(policy_name(name))}"
@@ -198,20 +184,14 @@ class Client(BudgetClient):
     def policies(self) -> list[Policy]:
         return self._read_all(schemas.policy_of, self._service.ask("GET", "/v1/policies"))
 
-    def simulate(
-        self,
-        mechanism: Mechanism | Collection | object,
-        *,
-        every: str,
-        reports: int = 1,
-        start: datetime | None = None,
-        policy: str = DEFAULT,
-    ) -> tuple[Binding, ...]:
+    def simulate(self, mechanism: Chargeable, *, every: str, **options: Unpack[SeriesOptions]) -> tuple[Binding, ...]:
+        check_options(options, SeriesOptions)
+        start, policy = options.get("start"), options.get("policy", DEFAULT)
         check_series(every, start)
         query = {
             **{name: json.dumps(asked) for name, asked in asked_for(mechanism_of(mechanism)).items()},
             "every": every,
-            "reports": check_whole("reports", reports, 1, MOST_REPORTS),
+            "reports": check_whole("reports", options.get("reports", 1), 1, MOST_REPORTS),
             **({} if start is None else {"start": start.isoformat()}),
         }
         path = f"/v1/policies/{in_path(policy_name(policy))}/simulation"
@@ -222,47 +202,23 @@ class Client(BudgetClient):
     # -- charging ---------------------------------------------------------------------------------------
 
     def quote(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        reports: int = 1,
-        label: str | None = None,
-        policy: str = DEFAULT,
+        self, user: str, mechanism: Chargeable, *, reports: int = 1, label: str | None = None, policy: str = DEFAULT
     ) -> Receipt:
         body = charge_body(user, mechanism, {"reports": reports, "policy": policy, "label": label})
         with Rewording(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
         return self._read(schemas.receipt_of, answer)
 
-    def spend(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        **options: Unpack[ChargeOptions],
-    ) -> Receipt:
+    def spend(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:
         return self._ask_to_charge("/v1/spends", user, mechanism, options)
 
-    async def spend_async(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        **options: Unpack[ChargeOptions],
-    ) -> Receipt:
+    async def spend_async(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:
         return await in_thread(partial(self.spend, user, mechanism, **options))
 
-    def spend_many(
-        self,
-        users: Iterable[str],
-        mechanism: Mechanism | Collection | object,
-        *,
-        key: str | None = None,
-        digest: str | None = None,
-        note: str | None = None,
-        policy: str = DEFAULT,
-        shard: tuple[int, int] | None = None,
-        on_batch: Callable[[int, list[str]], None] | None = None,
-    ) -> BulkResult:
+    def spend_many(self, users: Iterable[str], mechanism: Chargeable, **options: Unpack[RunOptions]) -> BulkResult:
+        check_options(options, RunOptions)
+        key, digest, note = options.get("key"), options.get("digest"), options.get("note")
+        policy = options.get("policy", DEFAULT)
         common = {
             **charged(mechanism),
             "policy": sendable("policy", check_name("policy", policy)),
@@ -276,29 +232,21 @@ class Client(BudgetClient):
             return self._read_value(lambda told: [result_of(self.name, row) for row in told], rows, True)
 
         with Rewording(self.name, mechanism, run if key is None else key):
-            return charge_run(charge, users, name=run, key=key, shard=shard, on_batch=on_batch)
+            return charge_run(
+                charge, users, name=run, key=key, shard=options.get("shard"), on_batch=options.get("on_batch")
+            )
 
     def spend_each(self, spends: Sequence[Spend | LdpBudgetError]) -> list[Receipt | LdpBudgetError]:
         return [receipt for chunk in chunks_of(spends) for receipt in self._spend_chunk(chunk)]
 
     def reserve(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        expires: float = 3600,
-        **options: Unpack[ChargeOptions],
+        self, user: str, mechanism: Chargeable, *, expires: float = 3600, **options: Unpack[ChargeOptions]
     ) -> Receipt:
         check_expires(expires)
         return self._ask_to_charge("/v1/reservations", user, mechanism, options, expires=expires)
 
     async def reserve_async(
-        self,
-        user: str,
-        mechanism: Mechanism | Collection | object,
-        *,
-        expires: float = 3600,
-        **options: Unpack[ChargeOptions],
+        self, user: str, mechanism: Chargeable, *, expires: float = 3600, **options: Unpack[ChargeOptions]
     ) -> Receipt:
         return await in_thread(partial(self.reserve, user, mechanism, expires=expires, **options))
 
@@ -511,7 +459,7 @@ class Client(BudgetClient):
         self,
         path: str,
         user: str,
-        chosen: Mechanism | Collection | object,
+        chosen: Chargeable,
         options: ChargeOptions,
         **more: Any,
     ) -> Receipt:

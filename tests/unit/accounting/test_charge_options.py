@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import Accountant, BudgetExceeded, Mechanism, mechanism
+from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.charge_options import NAMES, check_options
 from ldp_budget.errors import InvalidParameter
 from ldp_budget_service.client import Client
@@ -55,6 +56,33 @@ def test_charge_with_every_option_uses_each(accountant: Accountant, call: str) -
     assert accountant.history("ada")[0]["note"] == "door"
     with pytest.raises(BudgetExceeded):
         called(accountant, call, reports=2, strict=True)
+
+
+OTHERS = {
+    "set_policy": ({"name": "p", "limits": ["lifetime=1"]}, "unbonded", "unbounded"),
+    "simulate": ({"mechanism": OUE, "every": "day"}, "begin", None),
+    "spend_many": ({"users": ["ada"], "mechanism": OUE}, "sharp", "shard"),
+}
+
+
+@pytest.mark.policy("lifetime=2")
+@pytest.mark.parametrize("call", OTHERS)
+def test_call_with_an_unknown_option_changes_nothing_and_names_the_similar_one(
+    accountant: Accountant, call: str
+) -> None:
+    given, wrong, similar = OTHERS[call]
+    head = accountant.position()
+    with Client("https://ledger.invalid", "key", patience=0.01) as client:
+        for budget in (accountant, client):
+            hint = f" Did you mean '{similar}'\\?" if similar else "$"
+            with pytest.raises(InvalidParameter, match=rf"got '{wrong}'\.?{hint}"):
+                getattr(budget, call)(**given, **{wrong: True})
+    assert accountant.position() == head
+
+
+def test_proposal_with_an_override_is_refused(accountant: Accountant) -> None:
+    with pytest.raises(InvalidParameter, match="option must be one of relation, unbounded"):
+        Approvals(accountant).propose("p", ["lifetime=1"], override="because")  # type: ignore[call-arg]
 
 
 @given(st.text())

@@ -138,15 +138,16 @@ class _Staircase(NamedTuple):
 
     def drawing(self) -> tuple[tuple[str, Any], ...]:
         count: list[Any] = ["add", ["shl", "periods", len(self.digits)], ["join", "digits"]]
-        step: list[Any] = ["where", "is_upper", "upper", ["add", self.reach, "lower"]]
+        reach, cells = self.reach, self.cells
+        step: list[Any] = ["where", "is_upper", "upper", ["add", reach, "lower"]]
         return (
             ("periods", ["geometric", whole(self.above)]),
             ("digits", ["bits_each", ["list", *map(whole, self.digits)]]),
-            ("upper", ["below", max(1, self.reach)]),
-            ("lower", ["below", max(1, self.cells - self.reach)]),
+            ("upper", ["below", max(1, reach)]),
+            ("lower", ["below", max(1, cells - reach)]),
             ("is_upper", ["bit", whole(self.upper)]),
             ("left", ["bit", whole(ONE // 2)]),
-            ("distance", ["add", ["mul", count, self.cells], step]),
+            ("distance", ["add", ["mul", count, cells], step]),
             ("cell", ["add", "value", ["where", "left", ["sub", -1, "distance"], "distance"]]),
         )
 
@@ -279,17 +280,16 @@ class _Window(NamedTuple):
     cells: int
 
     def drawing(self) -> tuple[tuple[str, Any], ...]:
-        inside: list[Any] = ["sub", ["min", ["add", "value", self.reach], self.cells], "first"]
-        total: list[Any] = ["add", "window", ["mul", whole(self.low), ["sub", self.cells, "inside"]]]
-        beyond: list[Any] = ["where", ["ge", "beside", "first"], "inside", 0]
+        # Written out here, and not taken from the mechanism: its program is compared with this one.
+        reach, cells, high, low = self.reach, self.cells, whole(self.high), whole(self.low)
         return (
-            ("first", ["max", ["sub", "value", self.reach], 0]),
-            ("inside", inside),
-            ("window", ["mul", whole(self.high), "inside"]),
-            ("drawn", ["below", total]),
-            ("beside", ["div", ["sub", "drawn", "window"], whole(self.low)]),
-            ("other", ["add", "beside", beyond]),
-            ("own", ["add", "first", ["div", "drawn", whole(self.high)]]),
+            ("first", ["max", ["sub", "value", reach], 0]),
+            ("inside", ["sub", ["min", ["add", "value", reach], cells], "first"]),
+            ("window", ["mul", high, "inside"]),
+            ("drawn", ["below", ["add", "window", ["mul", low, ["sub", cells, "inside"]]]]),
+            ("beside", ["div", ["sub", "drawn", "window"], low]),
+            ("other", ["add", "beside", ["where", ["ge", "beside", "first"], "inside", 0]]),
+            ("own", ["add", "first", ["div", "drawn", high]]),
             ("cell", ["where", ["lt", "drawn", "window"], "own", "other"]),
         )
 
