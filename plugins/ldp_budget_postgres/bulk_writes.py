@@ -43,24 +43,38 @@ FEW = 4
 
 HERE = "ANY(%(here)b::int4[])"
 """The partitions of a statement on a sharded engine, which are in one shard: each clause of a table compares with them."""
+ONE = "%(here)s::int4"
+"""The same for one partition, which such an engine plans faster."""
+MOST_VALUES = 100
+"""Largest number of rows that a sharded engine inserts as values, in which it reads the partitions without a plan."""
 
 
 class BulkStatement:
     """Statement over rows with columns of `types`: it sends few rows as values, many as one array for each column.
 
     Of buffered rows with the same first `same` values, only the last is sent. `sharded` has the parts before and after
-    the rows for a sharded engine: there each table is compared with `HERE`, so that the engine asks one shard.
+    the rows for a sharded engine: there each table is compared with `HERE`, so that the engine asks one shard. Or it
+    inserts `values`: the parts before and after VALUES.
     """
 
     def __init__(
-        self, before: str, types: str, after: str = "AS t", same: int = 0, sharded: tuple[str, str] = ("", "")
+        self,
+        before: str,
+        types: str,
+        after: str = "AS t",
+        same: int = 0,
+        *,
+        sharded: tuple[str, str],
+        values: tuple[str, str] | None = None,
     ) -> None:
-        row = f"({', '.join(f'%s::{each}' for each in types.split())})"
+        self._row = f"({', '.join(f'%s::{each}' for each in types.split())})"
         arrays = ", ".join(f"%b::{each}[]" for each in types.split())
         named = ", ".join(f"%(c{place})b::{each}[]" for place, each in enumerate(types.split()))
-        self._few = [f"{before} (VALUES {', '.join([row] * count)}) {after}" for count in range(1, FEW + 1)]
+        self._few = [f"{before} (VALUES {', '.join([self._row] * count)}) {after}" for count in range(1, FEW + 1)]
         self._many = f"{before} unnest({arrays}) {after}"
         self.sharded = f"{sharded[0]} unnest({named}) {sharded[1]}"
+        self._of_one = self.sharded.replace(HERE, ONE)
+        self._values = values
         self.same = same
 
     def bind(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, list[Any]]:
@@ -69,32 +83,40 @@ class BulkStatement:
             return self._few[len(rows) - 1], [*chain.from_iterable(rows), *values]
         return self._many, [*(list(column) for column in zip(*rows, strict=True)), *values]
 
-    def bind_sharded(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, dict[str, Any]]:
+    def bind_sharded(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, Any]:
         """Return the SQL and its values for at least one row; all rows are of one shard."""
+        if self._values is not None and len(rows) <= MOST_VALUES:
+            before, after = self._values
+            return f"{before} VALUES {', '.join([self._row] * len(rows))} {after}", [*chain.from_iterable(rows)]
         columns = [list(column) for column in zip(*rows, strict=True)]
+        here = sorted({*columns[0]})
         bound: dict[str, Any] = {f"c{place}": column for place, column in enumerate(columns)}
         bound.update((f"w{place}", value) for place, value in enumerate(values))
-        return self.sharded, {**bound, "here": sorted({*columns[0]})}
+        if len(here) == 1:
+            return self._of_one, {**bound, "here": here[0]}
+        return self.sharded, {**bound, "here": here}
 
 
 def _insert(into: str, types: str, conflict: str = "", same: int = 0) -> BulkStatement:
     """Return the statement that inserts rows.
 
-    A sharded engine inserts on the shard what it selects there, so its statement joins the rows with their partitions.
+    A sharded engine inserts on the shard what it selects there. So for many rows, its statement joins them with their
+    partitions.
     """
     _, *columns = (f"c{place}" for place in range(len(types.split())))
     here = (
         f"INSERT INTO {into} SELECT p.partition, {', '.join(f't.{each}' for each in columns)} FROM partitions p JOIN",
         f"AS t(partition, {', '.join(columns)}) ON p.partition = t.partition WHERE p.partition = {HERE} {conflict}",
     )
-    return BulkStatement(f"INSERT INTO {into} SELECT * FROM", types, f"AS t {conflict}", same, here)
+    before, after, values = f"INSERT INTO {into} SELECT * FROM", f"AS t {conflict}", (f"INSERT INTO {into}", conflict)
+    return BulkStatement(before, types, after, same, sharded=here, values=values)
 
 
 def _update(table: str, sets: str, types: str, columns: str, also: str = "", same: int = 1) -> BulkStatement:
     """Return the statement that updates the rows of partitions."""
     before = f"UPDATE {table} SET {sets} FROM"
     after = f"AS t({columns}) WHERE {table}.partition = t.partition{also}"
-    return BulkStatement(before, types, after, same, (before, f"{after} AND {table}.partition = {HERE}"))
+    return BulkStatement(before, types, after, same, sharded=(before, f"{after} AND {table}.partition = {HERE}"))
 
 
 _AMOUNT_TYPES = "int8 " * len(Costs._fields)

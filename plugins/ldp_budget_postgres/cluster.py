@@ -4,6 +4,9 @@ All tables of one shard are on one server, its *node*. Every node knows where ea
 run every statement. A charge's transaction has partitions of one node, and commits there. A transaction with partitions
 of several nodes is committed by Citus in two phases.
 
+A client connects to the node that holds the partitions of a charge: that takes two thirds of the processor time of the
+way through another host. If it cannot, it uses the hosts of the URL.
+
 A node is checked before the first use of one of its partitions, and again when its last check is `CHECK_SECONDS` old. The
 host of the connection runs the queries of the check on the node, as the role that commits there.
 """
@@ -34,25 +37,28 @@ CHECK_SECONDS = 20.0
 """Largest age of the last check of a node when a transaction uses it."""
 DOWN_SECONDS = 2.0
 """Time after a node's failure in which its partitions are refused at once, so that other users do not wait for it."""
-MOST_SHARDS = 32
-"""Number of shards of a new ledger, and so the largest number of nodes that can hold a part of it."""
+SHARDS_OF_NODE, PARTITIONS_OF_SHARD = 4, 16
+"""Shards of a new ledger for each of its nodes, and the largest mean number of partitions in one. Charges of one shard share
+statements; a shard is on one node, so that a ledger can grow to as many nodes as it has shards."""
+DETOUR_SECONDS = 30.0
+"""Time for which the hosts of the URL are used in place of a node that this machine cannot connect to."""
+CONNECT_SECONDS = 2.0
+"""Longest wait for a connection to a node."""
 
 _VERSION = "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'citus'"
 _IS_DISTRIBUTED = (
     "SELECT count(*) > 0 FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'partitions'::pg_catalog.regclass"
     " AND partmethod = 'h'"
 )
+_COUNT_NODES = "SELECT count(*) FROM pg_dist_node WHERE shouldhaveshards AND noderole = 'primary'"
 _NODE = "n.nodename || ':' || n.nodeport"
 _SHARDS = (
-    f"SELECT s.shard, {_NODE} FROM generate_series(0, %s - 1) AS p CROSS JOIN LATERAL"
+    f"SELECT s.shard, d.groupid, {_NODE} FROM generate_series(0, %s - 1) AS p CROSS JOIN LATERAL"
     " (SELECT get_shard_id_for_distribution_column('partitions'::regclass, p) AS shard) AS s"
     " JOIN pg_dist_placement d ON d.shardid = s.shard"
     " JOIN pg_dist_node n ON n.groupid = d.groupid AND n.noderole = 'primary' ORDER BY p"
 )
-_PLACED = (
-    f"SELECT DISTINCT {_NODE} FROM pg_dist_placement d JOIN pg_dist_node n ON n.groupid = d.groupid"
-    " AND n.noderole = 'primary' WHERE d.shardid = ANY(%b::int8[])"
-)
+_PLACED = "SELECT shardid, groupid FROM pg_dist_placement WHERE shardid = ANY(%b::int8[])"
 _TABLES_AT = (
     "SELECT c.relname || '_' || s.shardid FROM pg_dist_shard s JOIN pg_class c ON c.oid = s.logicalrelid"
     " JOIN pg_dist_placement d ON d.shardid = s.shardid JOIN pg_dist_node n ON n.groupid = d.groupid"
@@ -80,7 +86,8 @@ def distribute(connection: Connection, partitions: int) -> None:
     connection.execute("SET LOCAL citus.shard_replication_factor TO 1")
     connection.execute("SELECT create_reference_table('meta')")
     first, *others = PARTITIONED
-    count = min(MOST_SHARDS, partitions)
+    (nodes,) = connection.execute(_COUNT_NODES).fetchone() or (0,)
+    count = min(partitions, max(SHARDS_OF_NODE * max(nodes, 1), partitions // PARTITIONS_OF_SHARD))
     connection.execute(
         "SELECT create_distributed_table(%s, 'partition', colocate_with => 'none', shard_count => %s)", (first, count)
     )
@@ -103,9 +110,11 @@ class Cluster:
         self._partitions = partitions
         self.shards: Sequence[int] = ()
         """The shard of each partition."""
+        self._groups: dict[int, int] = {}
         self._nodes: Sequence[str] = ()
         self._checked: dict[str, float] = {}
         self._down: dict[str, float] = {}
+        self._detours: dict[str, float] = {}
 
     def locate(self, connection: Connection) -> None:
         """Read where each partition is, in a transaction that looks up names in the ledger's schema."""
@@ -113,7 +122,8 @@ class Cluster:
         if len(rows) != self._partitions:
             why = f"Citus must have one placement of each of {self._partitions} partitions: got {len(rows)}"
             raise LedgerError(self._address.name, why, hint="Set citus.shard_replication_factor to 1.")
-        self.shards, self._nodes = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
+        self.shards, _, self._nodes = zip(*rows, strict=True)
+        self._groups = {shard: group for shard, group, _ in rows}
 
     def together(self, partitions: Sequence[int]) -> list[int]:
         """Return those of `partitions` that are on the node of the first one."""
@@ -131,6 +141,21 @@ class Cluster:
         """Return the nodes of partitions, each once."""
         return list(dict.fromkeys(self._nodes[each] for each in partitions))
 
+    # -- routes -------------------------------------------------------------------------------------------
+
+    def route(self, partitions: Iterable[int]) -> Address | None:
+        """Return the address of the node that holds partitions; None if there are several, or a client cannot reach it."""
+        nodes = self.nodes_of(partitions)
+        if len(nodes) > 1 or time.monotonic() < self._detours.get(nodes[0], 0.0):
+            return None
+        return pool.at_node(self._address, nodes[0])
+
+    def detour(self, partitions: Iterable[int]) -> None:
+        """Use the hosts of the URL for a while in place of a node, which is checked before its next use."""
+        (node,) = self.nodes_of(partitions)
+        self._detours[node] = time.monotonic() + DETOUR_SECONDS
+        self._checked.pop(node, None)
+
     # -- transactions -------------------------------------------------------------------------------------
 
     def settle(self, unit: Unit) -> None:
@@ -139,12 +164,12 @@ class Cluster:
             unit.run(statement)
 
     def ask_places(self, unit: Unit, partitions: Iterable[int]) -> Any:
-        """Ask, when the partitions are locked, which nodes hold them: no lock is held while a shard moves."""
+        """Ask which nodes hold partitions that are locked: a shard with a lock is not moved."""
         return unit.run(_PLACED, (sorted({self.shards[each] for each in partitions}),))
 
-    def has_moved(self, places: Any, partitions: Iterable[int]) -> bool:
-        """True if partitions are on other nodes than those that were checked."""
-        return {row[0] for row in places} != {*self.nodes_of(partitions)}
+    def has_moved(self, places: Any) -> bool:
+        """True if shards are on other nodes than those that were checked."""
+        return any(self._groups.get(shard) != group for shard, group in places)
 
     def nodes(self) -> list[str]:
         """Return all nodes with partitions."""
@@ -159,9 +184,11 @@ class Cluster:
                 raise self.failure(node, "does not answer")
         return [node for node in nodes if now - self._checked.get(node, -CHECK_SECONDS) >= CHECK_SECONDS]
 
-    def has_failed(self, partitions: Iterable[int], why: str) -> PartitionsFailedError:
-        """Return the error for partitions of one node, which are refused for a while, and checked before their next use."""
-        node = self.nodes_of(partitions)[0]
+    def has_failed(self, partitions: Iterable[int], why: str) -> LedgerError:
+        """Return the error for the failure of a node. Partitions of one node are refused for a while, and checked then."""
+        node, *others = self.nodes_of(partitions)
+        if others:  # the message of the failure names the node
+            return LedgerError(self._address.name, f"{why}. Nothing was charged.")
         self._down[node] = time.monotonic() + DOWN_SECONDS
         self._checked.pop(node, None)
         return self.failure(node, f"failed: {why}")
@@ -175,8 +202,8 @@ class Cluster:
 
     # -- the checks of a node -----------------------------------------------------------------------------
 
-    def check(self, connection: Connection, node: str) -> None:
-        """Raise `PartitionsFailedError` unless a node keeps every promise. Any host can ask it."""
+    def check(self, connection: Connection, node: str, asked_at: Address) -> None:
+        """Raise `PartitionsFailedError` unless a node keeps every promise. Any host can ask it, so `asked_at` is one."""
         named = self._address._replace(name=f"{self._address.name}, node {node}")
         those = [each for each, at in enumerate(self._nodes) if at == node]
         tables = [each for (each,) in connection.execute(_TABLES_AT, (self._schema, [*PARTITIONED], node))]
@@ -186,7 +213,7 @@ class Cluster:
             pool.judge_node(settings, named, asked, time.time())
             found = self._ask(connection, node, shard_query(self._schema, tables))
             refuse(compare_facts(found, expect_shards(tables)), named.name)
-            with pool.first_connection(self._address) as other:
+            with pool.first_connection(asked_at) as other:
                 pool.check_isolation(connection, other, self._schema, named, those[0])
         except PartitionsFailedError:
             raise
@@ -196,11 +223,11 @@ class Cluster:
         self._checked[node] = time.monotonic()
         self._down.pop(node, None)
 
-    def check_all(self, connection: Connection) -> None:
+    def check_all(self, connection: Connection, asked_at: Address) -> None:
         """Raise `LedgerError` unless every node that answers keeps every promise."""
         for node in self.nodes():
             try:
-                self.check(connection, node)
+                self.check(connection, node, asked_at)
             except PartitionsFailedError:
                 if node not in self._down:
                     raise

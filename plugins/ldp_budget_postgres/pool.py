@@ -92,6 +92,21 @@ def read(text: str) -> Address:
     )
 
 
+@functools.cache
+def at_node(address: Address, node: str) -> Address | None:
+    """Return the address of the same database on a node, HOST:PORT; None if the options name the hosts."""
+    scheme, _, rest = address.connect.partition("://")
+    place, _, query = rest.partition("?")
+    if re.search(r"(?:^|&)(?:host|hostaddr|port|service)=", query):
+        return None
+    host, _, database = place.partition("/")
+    user, at, _ = host.rpartition("@")
+    name, _, port = node.rpartition(":")
+    there = f"{user}{at}{f'[{name}]' if ':' in name else name}:{port}/{database}"
+    connect = f"{scheme}://{there}{'?' * bool(query)}{query}"
+    return address._replace(connect=connect, name=f"{address.name}, node {node}")
+
+
 def _count(name: str, text: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
         raise InvalidParameter("ledger", f"{_EXPECTED}, with {name} from 1 to {most}", f"{name}={text}")
@@ -270,10 +285,16 @@ HINT = "Install it: pip install 'ldp-budget[postgres]'"
 class Connections:
     """Connection pool of one process. A forked child cannot use it."""
 
-    def __init__(self, address: Address, greet: Callable[[Connection], None] = lambda connection: None) -> None:
+    def __init__(
+        self,
+        address: Address,
+        greet: Callable[[Connection], None] = lambda connection: None,
+        wait: float | None = None,
+    ) -> None:
         """Import the driver and check the address.
 
-        `greet` checks each new connection, and raises `LedgerError` to refuse it.
+        `greet` checks each new connection, and raises `LedgerError` to refuse it. `wait` is the longest wait for a
+        connection in seconds, in place of `WAIT_SECONDS`.
         """
         try:
             # Import now, before any fork: a child would wait forever for an import that another thread had begun.
@@ -282,8 +303,9 @@ class Connections:
         except ImportError:
             raise LedgerError(address.name, "a ledger on PostgreSQL needs the package psycopg", hint=HINT) from None
         probes(address)  # refuses an address that libpq cannot read, before the pool would log it
-        self._address = address
+        self.address = address
         self._greet = greet
+        self._wait = wait
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._pid = os.getpid()
@@ -343,9 +365,9 @@ class Connections:
         while True:
             pool = self._opened()
             try:
-                return pool, pool.getconn(patience)
+                return pool, pool.getconn(patience or self._wait)
             except PoolTimeout:
-                raise LedgerError(self._address.name, f"{self._why_not(patience)}. Nothing was charged.") from None
+                raise LedgerError(self.address.name, f"{self._why_not(patience)}. Nothing was charged.") from None
             except PoolClosed:
                 continue  # it was discarded after an interrupt, or the ledger was closed
 
@@ -361,7 +383,7 @@ class Connections:
             for _ in range(2):  # the server's message on closing, then the end of the stream
                 connection.pgconn.consume_input()
             if connection not in self._pooled:
-                pooled = check_settings(connection, self._address)
+                pooled = check_settings(connection, self.address)
                 self._greet(connection)
                 self._pooled[connection] = pooled
         except LedgerError as error:
@@ -381,16 +403,16 @@ class Connections:
     def _opened(self) -> ConnectionPool:
         with self._lock:
             if self._closed:
-                raise LedgerError(self._address.name, "this accountant is closed", hint="Open a new one.")
+                raise LedgerError(self.address.name, "this accountant is closed", hint="Open a new one.")
             if self._pool is None:
                 from psycopg_pool import ConnectionPool
 
                 self._pool = ConnectionPool(
-                    self._address.connect,
+                    self.address.connect,
                     connection_class=bounded_connection(),
-                    kwargs={**probes(self._address), "autocommit": True, "application_name": "ldp-budget"},
+                    kwargs={**probes(self.address), "autocommit": True, "application_name": "ldp-budget"},
                     min_size=0,
-                    max_size=self._address.connections,
+                    max_size=self.address.connections,
                     timeout=WAIT_SECONDS,
                     reconnect_timeout=WAIT_SECONDS,
                     check=self._check,
@@ -411,10 +433,10 @@ class Connections:
         import psycopg
 
         try:
-            psycopg.connect(self._address.connect, connect_timeout=5 if patience is None else 2).close()
+            psycopg.connect(self.address.connect, connect_timeout=5 if patience is None else 2).close()
         except psycopg.Error as error:
             return plain(error)
-        return f"all {self._address.connections} connections were busy for {patience or WAIT_SECONDS:g} s"
+        return f"all {self.address.connections} connections were busy for {patience or WAIT_SECONDS:g} s"
 
     def close(self) -> None:
         """Close all connections; borrowed ones on their return."""

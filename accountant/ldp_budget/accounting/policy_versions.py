@@ -25,7 +25,7 @@ from .admin_log import newest_number
 from .admin_records import MOST_REASON, OVERRIDDEN, body_of, fault_of
 from .limits import Limit, as_limits, as_shares, numbered
 from .policies import PlanTerms, Policy
-from .policy_approval import agreed_in, relaxations, unapproved
+from .policy_approval import relaxations, unapproved
 from .priced_mechanism import mechanism_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from .call_options import PolicyTerms
     from .limits import Limit
     from .plans import Plan
-    from .policy_approval import Proposal
     from .principals import Principal
 
 
@@ -256,7 +255,7 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
     names: dict[int, str | None] = {0: None}
     rows: list[dict[str, Any]] = []
     newest: dict[str, Policy] = {}
-    reasons, agreed = overrides(reading), agreed_in(reading.rows.admin_log())
+    reasons = overrides(reading)
     for stored in reading.rows.policies():
         policy = Policy.read(stored.definition)
         key = set_by.get(stored.number, 0)
@@ -270,7 +269,6 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
                 "by": names[key],
                 "change": change(newest.get(policy.name), policy),
                 "override": reasons.get((policy.name, policy.version)),
-                **_approval(agreed.approval(newest.get(policy.name), policy)),
                 **_terms(policy),
             }
         )
@@ -286,13 +284,6 @@ def overrides(reading: Reading) -> dict[tuple[str, int], str]:
         if body is not None and fault_of(record.kind, record.name, body) is None:
             found[record.name, body["version"]] = body["reason"]
     return found
-
-
-def _approval(proposal: Proposal | None) -> dict[str, Any]:
-    if proposal is None:
-        return {"proposal": None, "proposed_by": None, "approved_by": None, "reason": None}
-    who = {"proposed_by": proposal.by, "approved_by": proposal.ended_by}
-    return {"proposal": proposal.number, **who, "reason": proposal.reason}
 
 
 def _terms(policy: Policy) -> dict[str, Any]:
@@ -377,18 +368,12 @@ def set_policy(
     return policy
 
 
-def check_reason(name: str, reason: str) -> str:
-    """Return the reason that an argument of this name gives. Raises `InvalidParameter`."""
-    if not check_text(name, reason).strip() or len(reason) > MOST_REASON:
-        raise InvalidParameter(name, f"a reason of 1 to {MOST_REASON} characters", shown(reason))
-    return reason
-
-
 def check_override(reason: str | None, *, by_key: bool) -> None:
     """Check the reason of an override. Raises `InvalidParameter`, and `NotSupported` through an API key."""
     if reason is None:
         return
-    check_reason("override", reason)
+    if not check_text("override", reason).strip() or len(reason) > MOST_REASON:
+        raise InvalidParameter("override", f"a reason of 1 to {MOST_REASON} characters", shown(reason))
     if by_key:
         raise NotSupported(
             "an override needs access to the machine of the ledger, not an API key",
