@@ -57,6 +57,8 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
                   answer (how many questions each person answers, or "all"),
                   rounds, policy, languages
     [[question]]  name; categories, or lower and upper, or kind = "yes-no";
+                  kind = "tick" with categories for tick all that apply:
+                  at_most = 3 (or "any"), pairs = true for pairs of options;
                   optional: text, unit, mechanism, epsilon, languages
 
     A survey that no person could ever answer under its policy is refused.
@@ -93,11 +95,11 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
 
 def _warn_of_missing_translations(survey: Survey) -> None:
     """Print, for each language of the survey, the texts that respondents will read in the original language."""
-    from ldp_budget.registry.surveys import CHOICE
+    from ldp_budget.registry.surveys import CHOICE, TICK
 
     texts = {name: survey.languages for name in ("title", "purpose") if getattr(survey, name)}
     for question in survey.questions:
-        own = {"text": question.text, "categories": question.kind == CHOICE}
+        own = {"text": question.text, "categories": question.kind in (CHOICE, TICK)}
         texts |= {f"{name} of {question.name}": question.languages for name, given in own.items() if given}
     for tag in sorted({tag for languages in texts.values() for tag in languages}):
         missing = [name for name, languages in texts.items() if name.partition(" ")[0] not in languages.get(tag, {})]
@@ -153,6 +155,7 @@ def shown_survey(found: Collection) -> dict[str, Any]:
     for said, question in zip(survey.to_json()["questions"], mechanism.questions, strict=True):  # type: ignore[attr-defined]
         own = question.mechanism
         bias = own.utility().get("max_bias")
+        said |= {"design": own.design_words} if hasattr(own, "design_words") else {}
         row = {**said, "mechanism": own.name, "epsilon": own.guarantee.epsilon, "declared": own.declared}
         rows.append(row if bias is None else {**row, "max_bias": bias})
     return {
@@ -190,6 +193,8 @@ def _print_survey(found: Collection) -> None:
         ("text",),
     )
     for each in questions:
+        if "design" in each:
+            print_note(f"{each['name']}: {each['design']}")
         if "max_bias" in each:
             print_note(
                 f"Note: the mean of {each['name']} is off by up to {each['max_bias']:.3g} however many people answer; the "
@@ -201,7 +206,9 @@ def _answers(question: dict[str, Any]) -> str:
     if "lower" in question:
         unit = f" {question['unit']}" if "unit" in question else ""
         return f"{question['lower']} to {question['upper']}{unit}"
-    return ", ".join(question.get("categories", ("yes", "no")))
+    names = ", ".join(question.get("categories", ("yes", "no")))
+    most = question.get("at_most")
+    return names if most is None else f"any of {names}" if most == "any" else f"up to {most} of {names}"
 
 
 @survey.command("show")

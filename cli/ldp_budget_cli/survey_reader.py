@@ -17,11 +17,13 @@ from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
 from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval, yes_no
+from ldp_budget.sdk.tick_sets import TickSets
 
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
 from .errors import did_you_mean
 from .input_tables import WIDTHS, ArrowTable, Row
 from .people import Footers, kind_of_no_user
+from .tick_columns import option_columns, ticked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,6 +62,8 @@ class SurveyReader(AnswerReader):
         self._survey: Questionnaire = collection.mechanism  # type: ignore[assignment]
         self._columns = columns
         self._places: list[int] = []
+        self._boxes: list[list[int]] = []
+        """For each question the columns of its options, if each has a column of its own."""
         self._known: list[dict[str, float | str]] = [{} for _ in columns]
         self._question_texts = [
             AnswerTexts(collection.question(question.name), ignore_case=how.ignore_case)
@@ -67,7 +71,12 @@ class SurveyReader(AnswerReader):
         ]
 
     def _place(self, table: Table) -> int:
-        missing = [name for name, column in self._columns.items() if canonical_text(column) not in table.columns]
+        boxes = [self._option_columns(table, question) for question in self._survey.questions]
+        missing = [
+            name
+            for (name, column), own in zip(self._columns.items(), boxes, strict=True)
+            if not own and canonical_text(column) not in table.columns
+        ]
         if missing:
             column = self._columns[missing[0]]
             apart = difference(column, table.columns)
@@ -76,14 +85,25 @@ class SurveyReader(AnswerReader):
                 f"{table.path} has no column {column!r} for the question {missing[0]}.{close} Columns: "
                 f"{', '.join(table.columns)}. Add --column {missing[0]}=COLUMN"
             )
-        self._places = [table.place("column", column) for column in self._columns.values()]
+        self._boxes = [[table.place("column", each) for each in own] for own in boxes]
+        self._places = [
+            own[0] if own else table.place("column", column)
+            for own, column in zip(self._boxes, self._columns.values(), strict=True)
+        ]
         return self._places[0]
+
+    def _option_columns(self, table: Table, question: Question) -> list[str]:
+        """Return the columns of the options of a question of ticks that has no column itself."""
+        column = self._columns[question.name]
+        if not isinstance(question.domain, TickSets) or canonical_text(column) in table.columns:
+            return []
+        return option_columns(table.columns, column, question.categories or ()) or []
 
     def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
         self._footers = None if user_place is None else Footers(table.columns, user_place)
         while some := list(islice(each, _ROWS)):
-            yield self._batch(table, some, self._places, user_place, self._public_places)
+            yield self._batch(table, some, (self._places, self._boxes), user_place, self._public_places)
 
     def _of_columns(self, table: ArrowTable, place: int, user_place: int | None) -> Iterator[Batch]:
         asked = list(zip(self._places, self._survey.questions, strict=True))
@@ -92,15 +112,25 @@ class SurveyReader(AnswerReader):
         wanted = [*self._places, *([] if user_place is None else [user_place]), *self._public_places]
         public = list(range(len(wanted) - len(self._public_places), len(wanted)))
         own_user = None if user_place is None else len(self._places)
+        alone, boxes = list(range(len(self._places))), []
+        for own in self._boxes:
+            boxes.append(list(range(len(wanted), len(wanted) + len(own))))
+            wanted += own
+            numeric, truths = [*numeric, *own], [*truths, *own]
         for first, found in table.stretches(*wanted, numbers=numeric, truths=truths):
             cells = zip(*(column.cells() for column in found), strict=True)
             rows = [Row(None, first + number, list(row), "") for number, row in enumerate(cells)]
-            yield self._batch(table, rows, list(range(len(self._places))), own_user, public)
+            yield self._batch(table, rows, (alone, boxes), own_user, public)
 
     def _batch(
-        self, table: Table, rows: list[Row], places: list[int], user_place: int | None, public: list[int]
+        self,
+        table: Table,
+        rows: list[Row],
+        places: tuple[list[int], list[list[int]]],
+        user_place: int | None,
+        public: list[int],
     ) -> Batch:
-        """Return the valid rows of some; `places` are those of the questions in the cells."""
+        """Return the valid rows of some; `places` are those of the questions in the cells, and of their options."""
         left_out = self.answers.left_out
         complete = []
         for row in rows:
@@ -128,13 +158,18 @@ class SurveyReader(AnswerReader):
         assert self._how.user_column is not None
         return table.columns.index(canonical_text(self._how.user_column))
 
-    def _numbers(self, table: Table, row: Row, mask: int, places: list[int]) -> list[float] | None:
+    def _numbers(
+        self, table: Table, row: Row, mask: int, places: tuple[list[int], list[list[int]]]
+    ) -> list[float] | None:
         """Return the answers to the asked questions of a row, NaN for the others; None if it is left out."""
-        numbers = [float("nan")] * len(places)
+        alone, boxes = places
+        numbers = [float("nan")] * len(alone)
         for at, question in enumerate(self._survey.questions):
             if not mask >> at & 1:
                 continue
-            text = row.cells[places[at]]
+            text = row.cells[alone[at]]
+            if boxes[at]:
+                text = ticked([row.cells[place] for place in boxes[at]], question.categories or ())
             text = text if text in self._missing else self._question_texts[at](text)
             if text in self._missing:
                 self.answers.left_out.leave_missing(table, row, self._places[at], text)

@@ -181,19 +181,42 @@ class Ticks(FrequencyMechanism):
         return {"size": size, "threshold": least, "likelier": float_below(Decimal(self.drawn) / ONE)}
 
     @property
+    def design_words(self) -> str:
+        """The design in a few words, such as up to 3 of 10 (k = 1, t = 1, ε = 2)."""
+        size, least = self.design
+        most = "any number" if self._most == self.domain_size else f"up to {self._most}"
+        own = f"s = {size} asked" if self._asks else f"k = {size}, t = {least}"
+        return f"{most} of {self.domain_size} ({own}, ε = {self.epsilon})"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         size, least = self.design
         if self._asks:
-            return (f"Each user is asked about {size} of the {self.domain_size} options, drawn at random.",)
-        return (
-            f"up to {self._most} of {self.domain_size} (k = {size}, t = {least}, ε = {self.epsilon}): a report is a set of "
-            f"{size} of {self.domain_size + self._most} items, likelier if it holds at least {least} of the user's own items.",
-        )
+            what = f"each user is asked about {size} of the options, drawn at random"
+        else:
+            items = self.domain_size + self._most
+            what = f"a report is a set of {size} of {items} items, likelier if it holds at least {least} of the user's own"
+        return (f"{self.design_words}: {what}.",)
 
     @classmethod
     def for_answers(cls, epsilon: Any, domain_size: int) -> Self:
         """Raise `NotSupported`: an answer is a set of options, so this is no rival for single answers."""
         raise NotSupported(f"{cls.name} takes sets of options, and no single answers")
+
+    @classmethod
+    def for_ticks(cls, epsilon: Any, options: int, at_most: int | None, *, pairs: bool = False) -> Self:
+        """Return the mechanism of a question *tick all that apply*.
+
+        Parameters:
+            epsilon: the ε of one report.
+            options: the number of options.
+            at_most: the most ticks; None for any number.
+            pairs: True to choose the design for options that are ticked together.
+
+        Raises:
+            InvalidParameter: an argument is out of its range, or there are too many sets.
+        """
+        return cls.calibrate(epsilon=epsilon, domain_size=options, at_most=at_most, pairs=pairs)
 
     def held(self, values: Any) -> NDArray[np.bool_]:
         return self.domain.ticked(values)
@@ -305,6 +328,8 @@ class Ticks(FrequencyMechanism):
             NotSupported: `reports` are not reports of this mechanism, or there are none.
             InvalidParameter: `consistent` is neither True nor False.
         """
+        import numpy as np
+
         from ldp_budget.sdk.consistency import maybe_consistent
 
         total = self.total(reports)
@@ -318,7 +343,10 @@ class Ticks(FrequencyMechanism):
             counts = missing * (total.reports - asked) + no * (asked - held) + yes * held
             found = replace(law.with_errors(counts, total.reports), law=ShareCountLaw(self.contribution_law))
         parts = {**vars(found), "several": True}
-        return maybe_consistent(TickEstimate(**parts, matrix=tuple(total.support), chances=self.chances), consistent)
+        whole = np.full_like(total.support[0], total.reports)
+        matrix = total.support[0], total.support[1] if self._asks else whole
+        made = TickEstimate(**parts, matrix=matrix, sample=total.reports, chances=self.chances)
+        return maybe_consistent(made, consistent)
 
     def contributions(self, reports: Any) -> Floats:
         import numpy as np
@@ -345,11 +373,12 @@ class Together(NamedTuple):
 class TickEstimate(CountEstimate):
     """Estimated numbers of users who ticked each option.
 
-    `matrix`: the reports that hold each two options, (d, d); and where some options are asked, those that ask them.
-    `chances`: the chances of the reports.
+    `matrix`: of each two options, the reports that hold both and those that say anything of both, each (d, d). `sample`: the
+    number of reports. `chances`: their chances.
     """
 
     matrix: tuple[Any, ...] = field(default=(), kw_only=True)
+    sample: int = field(default=0, kw_only=True)
     chances: Chances = field(default=Chances(1.0, 0.0, 1.0, 0.0, 0.0), kw_only=True)
 
     def pairs(self, first: int, second: int, level: float = 0.95) -> Together:
@@ -374,14 +403,14 @@ class TickEstimate(CountEstimate):
             raise InvalidParameter("second", f"two different options from 0 to {count - 1}", f"{first} and {second}")
         law = self.chances
         bend = law.both - 2 * law.one + law.none
-        shown = self.matrix[1][first, second] if len(self.matrix) > 1 else self.reports
+        held, shown = (int(each[first, second]) for each in self.matrix)
         if not law.shown_together or abs(bend) < _LEAST_BEND or not shown:
             hint = "Declare pairs, which takes the reports of least error for two options."
             raise NotSupported("these reports say nothing of two options together", hint=hint)
         shares = self.counts[first] / self.reports, self.counts[second] / self.reports
-        rate = self.matrix[0][first, second] / shown
+        rate = held / shown
         share = float((rate - law.none - (law.one - law.none) * sum(shares)) / bend)
-        reports = self.reports / self.overlap
+        reports = self.sample / self.overlap
 
         def error(at: float) -> float:
             one, other = (min(max(each, at), 1.0) for each in shares)

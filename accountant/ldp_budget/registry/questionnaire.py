@@ -94,6 +94,13 @@ class Question:
 
     def number_of(self, answer: Any, position: int) -> float:
         """Return an answer as the number that the mechanism randomizes. Raises `OutsideDomain`."""
+        from ..sdk.tick_sets import TickSets
+
+        if self.categories is not None and isinstance(self.domain, TickSets):
+            try:
+                return float(self.domain.named([answer], self.categories)[0])
+            except OutsideDomain as error:
+                raise OutsideDomain(f"{error.domain} ({self.name})", answer, position, hint=error.hint) from None
         if self.categories is not None:
             text = canonical_text(answer) if isinstance(answer, str) else answer
             if not isinstance(text, str) or text not in self.codes:
@@ -168,9 +175,9 @@ class Questions(Field[tuple[Question, ...]]):
         where = f"{self.name}: the mechanism of {question.name}"
         domain = mechanism.domain
         if isinstance(domain, Categories):
-            if not domain.listed or categories is None or len(set(categories)) != domain.size:
+            if not domain.listed or categories is None or len(set(categories)) != domain.names:
                 found = "none" if categories is None else shown(list(categories))
-                raise InvalidParameter(f"{self.name}: categories of {question.name}", f"{domain.size} names", found)
+                raise InvalidParameter(f"{self.name}: categories of {question.name}", f"{domain.names} names", found)
         elif domain is None or categories is not None:
             raise InvalidParameter(where, "one with a client, and categories only if it asks for one", mechanism.name)
         guarantee = mechanism.guarantee

@@ -27,6 +27,14 @@
     upper = 14
     unit = "hours"
 
+    [[question]]
+    name = "transport"
+    text = "Which of these did you use this week?"
+    kind = "tick"                   # tick all that apply
+    categories = ["bus", "train", "car", "bicycle"]
+    at_most = 2                     # or "any"
+    pairs = false                   # true: for options that are ticked together
+
 Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
 question gets an equal part of the survey's. A mechanism whose estimates are biased, such as `bounded-laplace`, needs
 `biased = true` at the question: no number of respondents makes its error small.
@@ -71,7 +79,9 @@ PUBLIC_VERSION = 1
 
 AUTO = "auto"
 ALL = "all"
-CHOICE, YES_NO, NUMBER = KINDS = ("choice", "yes-no", "number")
+CHOICE, YES_NO, NUMBER, TICK = KINDS = ("choice", "yes-no", "number", "tick")
+ANY = "any"
+"""`at_most` of a question with any number of ticks."""
 _YES_NO = ("yes", "no")
 _MOST_ROUNDS = 10_000
 _MOST_UNIT = 40
@@ -86,7 +96,8 @@ class SurveyQuestion:
 
     `languages`: for each language tag a mapping of `text` and `categories`. `mechanism` is a name, or `auto`.
     `epsilon` is None for an equal part of the survey's. `unit` is that of a number, for tables and reports. `biased` allows a
-    mechanism whose estimates are biased.
+    mechanism whose estimates are biased. `at_most` is the most ticks of *tick all that apply*, a number or `any`; `pairs` chooses
+    the design for options that are ticked together.
     """
 
     name: str
@@ -100,6 +111,8 @@ class SurveyQuestion:
     languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     unit: str = ""
     biased: bool = False
+    at_most: int | str = ANY
+    pairs: bool = False
 
     def build(self, epsilon: Decimal) -> Mechanism:
         """Return the mechanism of the question at `epsilon`. Raises `InvalidParameter`, `NotSupported` or `UnknownName`."""
@@ -108,6 +121,8 @@ class SurveyQuestion:
             if not self.biased and isinstance(made, NumericMechanism) and made.biased:
                 raise _biased(self, made)
             return made
+        if self.kind == TICK:
+            return best_ticks(self, epsilon)
         return best_mechanism(self.categories and len(self.categories), self.lower, self.upper, epsilon)
 
     def about(self) -> About:
@@ -131,17 +146,40 @@ class SurveyQuestion:
             "biased": self.biased or None,
             "mechanism": None if self.mechanism == AUTO else self.mechanism,
             "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "at_most": self.at_most if self.kind == TICK else None,
+            "pairs": self.pairs or None,
             "languages": _plain(self.languages),
         }
         return {name: value for name, value in given.items() if value not in (None, "", {})}
 
 
 def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
+    if question.kind == TICK:
+        if not hasattr(kind, "for_ticks"):
+            raise NotSupported(f"{kind.name} does not randomize a set of ticks")
+        most = None if isinstance(question.at_most, str) else question.at_most
+        found: Mechanism = kind.for_ticks(epsilon, len(question.categories or ()), most, pairs=question.pairs)
+        return found
     if question.categories is not None and issubclass(kind, FrequencyMechanism):
         return kind.for_answers(epsilon, len(question.categories))
     if question.categories is None and issubclass(kind, NumericMechanism):
         return kind.for_range(epsilon, question.lower, question.upper)
     raise NotSupported(f"{kind.name} does not randomize {'a choice' if question.categories else 'a number'}")
+
+
+def best_ticks(question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
+    """Return the mechanism of sets of ticks with the smallest predicted error at worst.
+
+    Raises:
+        InvalidParameter: the sets are too many, or the number of ticks is out of range.
+        NotSupported: no installed mechanism takes sets of ticks.
+    """
+    kinds: list[Any] = [kind for kind in mechanisms() if hasattr(kind, "for_ticks")]
+    if not kinds:
+        raise NotSupported("no installed mechanism randomizes a set of ticks")
+    made: list[Any] = [_for(kind, question, epsilon) for kind in kinds]
+    found: Mechanism = min(made, key=lambda each: each.share_errors(1)[0])
+    return found
 
 
 _BIASED = "mechanism of question {}"
@@ -348,6 +386,7 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 _SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages")
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
+    *("at_most", "pairs"),
 )
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
@@ -492,7 +531,8 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     if kind not in KINDS:
         raise table.invalid("kind", f"one of {', '.join(KINDS)}")
     numeric = kind == NUMBER
-    foreign = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
+    foreign: tuple[str, ...] = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
+    foreign += () if kind == TICK else ("at_most", "pairs")
     for key in foreign if numeric else (*foreign, "unit"):
         if key in table.data:
             raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
@@ -515,7 +555,16 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         dict(_languages(table, {"text": str, "categories": list})),
         unit,
         table.flag("biased"),
+        _at_most(table, categories or ()) if kind == TICK else ANY,
+        table.flag("pairs"),
     )
+
+
+def _at_most(table: _Table, categories: tuple[str, ...]) -> int | str:
+    found = table.data.get("at_most", ANY)
+    if found == ANY or (type(found) is int and 1 <= found <= len(categories)):
+        return found  # type: ignore[no-any-return]
+    raise table.invalid("at_most", f'"any", or a whole number from 1 to the number of options, {len(categories)}')
 
 
 def _end(table: _Table, key: str) -> Decimal:

@@ -27,6 +27,24 @@ export function numberOfTicks(answer, { answers, at_most: most, input }) {
   return ticks.sort((a, b) => b - a).reduce((sum, tick, place) => sum + setsOf(tick, numbered - place), 0n);
 }
 
+/**
+ * The ticked options of a set, by their places, ascending.
+ * @param {bigint} number
+ * @param {{ answers: string[], at_most: number, input: any }} definition
+ * @returns {number[]}
+ */
+export function ticksOf(number, { answers: { length }, at_most: most, input }) {
+  const ticks = [];
+  let left = number;
+  for (let j = BigInt(input.count) === setsOf(length, most) ? most : length; j > 0 && left > 0n; j--) {
+    let largest = length - 1;
+    while (setsOf(largest, j) > left) largest--;
+    ticks.unshift(largest);
+    left -= setsOf(largest, j);
+  }
+  return ticks;
+}
+
 /** A whole number as programs write it. @param {bigint} number */
 const whole = (number) => (number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`);
 

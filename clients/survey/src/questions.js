@@ -1,6 +1,7 @@
 // The questions of a page: one of a collection, or those of a survey that are asked of this person. Each has its words,
 // its control and its error.
 
+import { ticksOf } from "../../js/src/ticks.js";
 import { el } from "./elements.js";
 import { language, plain, say } from "./texts.js";
 
@@ -10,6 +11,8 @@ import { language, plain, say } from "./texts.js";
 /** The most answers shown as choices; more are shown as a list. */
 const FEW = 12;
 const MOST_TEXT = 1000;
+/** The most sets of ticks that are named. */
+const MOST_SETS = 64;
 
 /**
  * The texts of a definition, in the language of the page where it has them.
@@ -65,8 +68,48 @@ export class Question {
     return text || list ? [text, list] : null;
   }
 
+  /** The most ticks, where an answer is a set of options. @returns {number | undefined} */
+  get ticks() {
+    return this.definition.at_most;
+  }
+
+  /** What each answer says, by its number; undefined where answers have no names or are too many. @returns {string[] | undefined} */
+  get each() {
+    const { answers } = this.words;
+    const { at_most: most, input } = this.definition;
+    if (!answers || most === undefined) return answers;
+    if (BigInt(input.count) > BigInt(MOST_SETS)) return undefined;
+    return Array.from({ length: Number(input.count) }, (_, number) =>
+      ticksOf(BigInt(number), this.definition).map((place) => answers[place]).join(", ") || say("ask.none"));
+  }
+
+  /** A box for each option, and one for none of them, so that an empty form is no answer. */
+  boxes() {
+    const { answers: names } = this.definition;
+    const answers = /** @type {string[]} */ (this.words.answers);
+    const error = el("p", { class: "error", id: this.id("error") });
+    const most = /** @type {number} */ (this.ticks);
+    const hint = el("p", { class: "hint", id: this.id("range") }, most < names.length ? say("ask.ticks", { most }) : say("ask.ticks_any"));
+    const box = (/** @type {string} */ text, /** @type {any} */ own) =>
+      el("label", { class: "choice" }, el("input", { type: "checkbox", name: this.name, "aria-describedby": `${hint.id} ${error.id}`, ...own }), el("span", {}, text));
+    const none = box(say("ask.none"), { value: "", "data-none": true });
+    const onchange = (/** @type {any} */ { target }) => {
+      this.say("");
+      // None of them and one of them exclude each other.
+      if (target.checked) for (const each of this.all) if (("none" in each.dataset) !== ("none" in target.dataset)) each.checked = false;
+    };
+    const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => box(answers[i], { value: name }));
+    return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options, none);
+  }
+
+  /** The boxes of the form. @returns {any[]} */
+  get all() {
+    return [...this.element.querySelectorAll("input[type=checkbox]")];
+  }
+
   /** The question with its control and its error. */
   control() {
+    if (this.ticks !== undefined) return (this.element = this.boxes());
     const { answers: names } = this.definition;
     const { answers } = this.words;
     const [legend, error] = [{ class: this.hidden }, el("p", { class: "error", id: this.id("error") })];
@@ -115,6 +158,10 @@ export class Question {
    */
   missing(form) {
     const { input, answers } = this.definition;
+    if (this.ticks !== undefined) {
+      const ticked = this.all.filter((each) => each.checked).length;
+      return ticked > this.ticks ? say("ask.too_many", { ticked, most: this.ticks }) : say("ask.missing_ticks");
+    }
     if (answers) return say("ask.missing");
     if (input.text || input.kind === "word") return say("ask.missing_text", { most: input.length ?? MOST_TEXT });
     const given = form.elements.namedItem(this.name).value, [least, most] = this.ends.map(Number);
@@ -125,9 +172,14 @@ export class Question {
   /**
    * The answer in the form, or undefined without one that the question allows.
    * @param {any} form
-   * @returns {string | number | undefined}
+   * @returns {string | number | string[] | undefined}
    */
   answer(form) {
+    if (this.ticks !== undefined) {
+      const ticked = this.all.filter((each) => each.checked);
+      const names = ticked.filter((each) => !("none" in each.dataset)).map((each) => each.value);
+      return ticked.length && names.length <= this.ticks ? names : undefined;
+    }
     const { input, answers } = this.definition;
     const given = form.elements.namedItem(this.name).value;
     if (given === "") return undefined;

@@ -59,8 +59,8 @@ export function bytesShown(report, answered, label) {
  * @param {Answered} answered
  */
 function valuesShown(name, values, answered) {
-  const { answers } = answered.question.words;
-  const each = answers && values.length === answers.length && values.length > 1;
+  const answers = answered.question.each;
+  const each = answers && answered.question.ticks === undefined && values.length === answers.length && values.length > 1;
   const shown = values.slice(0, MOST_SHOWN).map((value, i) => (each ? `${answers[i]}: ${value}` : value));
   if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
   const [best, ...others] = values.length === 1 && answers ? likeliestOf(answered) : [];
@@ -79,9 +79,9 @@ export function likelihoodsShown(answered) {
   const possible = listed.every((found) => found.every(({ likelihood }) => likelihood > 0));
   return section(say("likely.title"), { id: "likely" },
     listed.length ? el("p", {}, possible ? say("likely.text") : say("likely.impossible")) : null,
-    answered.map(({ question: { words, text }, one }, i) => [
+    answered.map(({ question: { each, text }, one }, i) => [
       one ? null : el("h3", {}, text),
-      explained[i] ? likelihoodTable(explained[i], words.answers, one ? say("likely.title") : text) : el("p", {}, say("likely.many")),
+      explained[i] ? likelihoodTable(explained[i], each, one ? say("likely.title") : text) : el("p", {}, say("likely.many")),
     ]));
 }
 
@@ -111,7 +111,7 @@ function likelihoodTable(found, answers, title) {
  * @param {Answered} answered
  * @returns {string[]}
  */
-function likeliestOf({ question: { client, words: { answers } }, part }) {
+function likeliestOf({ question: { client, each: answers }, part }) {
   const found = answers && client.explain(part);
   if (!answers || !found || found.length > MOST_SHOWN) return [];
   const most = Math.max(...found.map((each) => each.likelihood));
@@ -125,7 +125,7 @@ function likeliestOf({ question: { client, words: { answers } }, part }) {
  */
 export function likeliest(answered) {
   return answered.flatMap((each) => {
-    const { question: { words: { answers }, text }, one } = each;
+    const { question: { each: answers, text }, one } = each;
     const names = likeliestOf(each);
     if (!answers || !names.length) return [];
     const name = one ? say("receipt.likeliest") : [text, el("span", { class: "under" }, say("receipt.likeliest"))];

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 36 files with the digest d10e9a5dd8d37877627c9b9ec2d06777844d4cf0eb93aa8717da7ce9387b1a92
+// made by clients/survey/build.mjs from 36 files with the digest 6a5047af43a2faab158b3ecf6c7902cc1e132793580348933c45296a8d1b5070
 // service/ldp_budget_service/web/texts/survey.de.json
 var survey_de_default = {
   language: "de",
@@ -21,6 +21,11 @@ var survey_de_default = {
   "ask.place": "{number} von {count}",
   "ask.selection": "Diese Umfrage hat {count} Fragen. Ihnen werden davon {ask} gestellt, jedes Mal dieselben. Eine feste Berechnung wählt sie aus; Sie können nicht wählen.",
   "ask.choose": "Bitte wählen",
+  "ask.none": "Nichts davon",
+  "ask.ticks": "Bitte höchstens {most} ankreuzen.",
+  "ask.ticks_any": "Bitte alles ankreuzen, was zutrifft.",
+  "ask.missing_ticks": "Bitte kreuzen Sie an, was zutrifft, oder „Nichts davon“. Es wurde nichts gesendet.",
+  "ask.too_many": "Sie haben {ticked} angekreuzt. Bitte kreuzen Sie höchstens {most} an. Es wurde nichts gesendet.",
   "ask.range": "Eine Zahl von {least} bis {most}.",
   "ask.before": "Ihre Antwort bleibt auf diesem Gerät. Die Seite zieht aus Ihrer Antwort einen zufälligen Bericht und sendet ihn sofort. Danach sehen Sie genau, was gesendet wurde.",
   "ask.before_several": "Ihre Antworten bleiben auf diesem Gerät. Die Seite zieht aus allen Ihren Antworten einen zufälligen Bericht und sendet ihn sofort. Danach sehen Sie genau, was gesendet wurde.",
@@ -215,6 +220,11 @@ var survey_en_default = {
   "ask.place": "{number} of {count}",
   "ask.selection": "This survey has {count} questions. You are asked {ask} of them, the same each time. A fixed computation selects them, and you cannot choose.",
   "ask.choose": "Choose an answer",
+  "ask.none": "None of these",
+  "ask.ticks": "Tick at most {most}.",
+  "ask.ticks_any": "Tick all that apply.",
+  "ask.missing_ticks": "Please tick the answers that apply, or “None of these”. Nothing was sent.",
+  "ask.too_many": "You ticked {ticked}. Please tick at most {most}. Nothing was sent.",
   "ask.range": "A number from {least} to {most}.",
   "ask.before": "Your answer stays on this device. The page draws one randomized report from your answer and sends the report at once. Afterwards you see exactly what was sent.",
   "ask.before_several": "Your answers stay on this device. The page draws one randomized report from all of your answers and sends the report at once. Afterwards you see exactly what was sent.",
@@ -409,6 +419,11 @@ var survey_ko_default = {
   "ask.place": "{count}개 중 {number}번",
   "ask.selection": "이 설문에는 질문이 {count}개 있습니다. 그중 {ask}개를 묻고, 매번 같은 질문을 묻습니다. 질문은 정해진 계산이 고르며, 직접 고를 수 없습니다.",
   "ask.choose": "답을 고르세요",
+  "ask.none": "해당 없음",
+  "ask.ticks": "최대 {most}개까지 고르세요.",
+  "ask.ticks_any": "해당하는 것을 모두 고르세요.",
+  "ask.missing_ticks": "해당하는 답을 고르거나 ‘해당 없음’을 골라 주세요. 아무것도 전송되지 않았습니다.",
+  "ask.too_many": "{ticked}개를 고르셨습니다. 최대 {most}개까지 골라 주세요. 아무것도 전송되지 않았습니다.",
   "ask.range": "{least}부터 {most}까지의 수.",
   "ask.before": "답변은 이 기기에 남습니다. 이 페이지는 답변에서 무작위 보고서 하나를 뽑아 바로 전송합니다. 그런 다음 정확히 무엇이 전송되었는지 보여 드립니다.",
   "ask.before_several": "모든 답변은 이 기기에 남습니다. 이 페이지는 모든 답변에서 무작위 보고서 하나를 뽑아 바로 전송합니다. 그런 다음 정확히 무엇이 전송되었는지 보여 드립니다.",
@@ -2675,6 +2690,17 @@ function numberOfTicks(answer, { answers: answers2, at_most: most, input }) {
   const numbered = BigInt(input.count) === setsOf(names.length, most) ? most : names.length;
   return ticks.sort((a, b) => b - a).reduce((sum, tick2, place2) => sum + setsOf(tick2, numbered - place2), 0n);
 }
+function ticksOf(number, { answers: { length }, at_most: most, input }) {
+  const ticks = [];
+  let left = number;
+  for (let j = BigInt(input.count) === setsOf(length, most) ? most : length; j > 0 && left > 0n; j--) {
+    let largest = length - 1;
+    while (setsOf(largest, j) > left) largest--;
+    ticks.unshift(largest);
+    left -= setsOf(largest, j);
+  }
+  return ticks;
+}
 var whole = (number) => number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`;
 var gcd = (a, b) => b ? gcd(b, a % b) : a;
 function running(weights) {
@@ -4210,6 +4236,7 @@ function checkLayout({ ask, report, questions }, clients) {
 // clients/survey/src/questions.js
 var FEW = 12;
 var MOST_TEXT = 1e3;
+var MOST_SETS = 64;
 function wordsOf({ name, title, question = "", purpose, answers: answers2, kind, languages = {} }) {
   const tags = Object.keys(languages);
   const found = tags.find((tag) => tag.toLowerCase() === language) ?? tags.find((tag) => tag.split("-")[0].toLowerCase() === language);
@@ -4253,8 +4280,49 @@ var Question = class {
     const text = this.hidden ? null : el("p", { class: "asked" }, this.text);
     return text || list ? [text, list] : null;
   }
+  /** The most ticks, where an answer is a set of options. @returns {number | undefined} */
+  get ticks() {
+    return this.definition.at_most;
+  }
+  /** What each answer says, by its number; undefined where answers have no names or are too many. @returns {string[] | undefined} */
+  get each() {
+    const { answers: answers2 } = this.words;
+    const { at_most: most, input } = this.definition;
+    if (!answers2 || most === void 0) return answers2;
+    if (BigInt(input.count) > BigInt(MOST_SETS)) return void 0;
+    return Array.from({ length: Number(input.count) }, (_, number) => ticksOf(BigInt(number), this.definition).map((place2) => answers2[place2]).join(", ") || say("ask.none"));
+  }
+  /** A box for each option, and one for none of them, so that an empty form is no answer. */
+  boxes() {
+    const { answers: names } = this.definition;
+    const answers2 = (
+      /** @type {string[]} */
+      this.words.answers
+    );
+    const error = el("p", { class: "error", id: this.id("error") });
+    const most = (
+      /** @type {number} */
+      this.ticks
+    );
+    const hint = el("p", { class: "hint", id: this.id("range") }, most < names.length ? say("ask.ticks", { most }) : say("ask.ticks_any"));
+    const box = (text, own) => el("label", { class: "choice" }, el("input", { type: "checkbox", name: this.name, "aria-describedby": `${hint.id} ${error.id}`, ...own }), el("span", {}, text));
+    const none = box(say("ask.none"), { value: "", "data-none": true });
+    const onchange = ({ target }) => {
+      this.say("");
+      if (target.checked) {
+        for (const each of this.all) if ("none" in each.dataset !== "none" in target.dataset) each.checked = false;
+      }
+    };
+    const options = names.map((name, i) => box(answers2[i], { value: name }));
+    return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options, none);
+  }
+  /** The boxes of the form. @returns {any[]} */
+  get all() {
+    return [...this.element.querySelectorAll("input[type=checkbox]")];
+  }
   /** The question with its control and its error. */
   control() {
+    if (this.ticks !== void 0) return this.element = this.boxes();
     const { answers: names } = this.definition;
     const { answers: answers2 } = this.words;
     const [legend, error] = [{ class: this.hidden }, el("p", { class: "error", id: this.id("error") })];
@@ -4298,6 +4366,10 @@ var Question = class {
    */
   missing(form) {
     const { input, answers: answers2 } = this.definition;
+    if (this.ticks !== void 0) {
+      const ticked = this.all.filter((each) => each.checked).length;
+      return ticked > this.ticks ? say("ask.too_many", { ticked, most: this.ticks }) : say("ask.missing_ticks");
+    }
     if (answers2) return say("ask.missing");
     if (input.text || input.kind === "word") return say("ask.missing_text", { most: input.length ?? MOST_TEXT });
     const given = form.elements.namedItem(this.name).value, [least, most] = this.ends.map(Number);
@@ -4307,9 +4379,14 @@ var Question = class {
   /**
    * The answer in the form, or undefined without one that the question allows.
    * @param {any} form
-   * @returns {string | number | undefined}
+   * @returns {string | number | string[] | undefined}
    */
   answer(form) {
+    if (this.ticks !== void 0) {
+      const ticked = this.all.filter((each) => each.checked);
+      const names = ticked.filter((each) => !("none" in each.dataset)).map((each) => each.value);
+      return ticked.length && names.length <= this.ticks ? names : void 0;
+    }
     const { input, answers: answers2 } = this.definition;
     const given = form.elements.namedItem(this.name).value;
     if (given === "") return void 0;
@@ -4364,8 +4441,8 @@ function bytesShown(report, answered3, label) {
   );
 }
 function valuesShown(name, values, answered3) {
-  const { answers: answers2 } = answered3.question.words;
-  const each = answers2 && values.length === answers2.length && values.length > 1;
+  const answers2 = answered3.question.each;
+  const each = answers2 && answered3.question.ticks === void 0 && values.length === answers2.length && values.length > 1;
   const shown = values.slice(0, MOST_SHOWN).map((value, i) => each ? `${answers2[i]}: ${value}` : value);
   if (values.length > MOST_SHOWN) shown.push(say("sent.more", { count: values.length - MOST_SHOWN }));
   const [best, ...others] = values.length === 1 && answers2 ? likeliestOf(answered3) : [];
@@ -4380,9 +4457,9 @@ function likelihoodsShown(answered3) {
     say("likely.title"),
     { id: "likely" },
     listed2.length ? el("p", {}, possible ? say("likely.text") : say("likely.impossible")) : null,
-    answered3.map(({ question: { words: words2, text }, one }, i) => [
+    answered3.map(({ question: { each, text }, one }, i) => [
       one ? null : el("h3", {}, text),
-      explained[i] ? likelihoodTable(explained[i], words2.answers, one ? say("likely.title") : text) : el("p", {}, say("likely.many"))
+      explained[i] ? likelihoodTable(explained[i], each, one ? say("likely.title") : text) : el("p", {}, say("likely.many"))
     ])
   );
 }
@@ -4407,7 +4484,7 @@ function likelihoodTable(found, answers2, title) {
     el("tbody", {}, rows)
   );
 }
-function likeliestOf({ question: { client, words: { answers: answers2 } }, part }) {
+function likeliestOf({ question: { client, each: answers2 }, part }) {
   const found = answers2 && client.explain(part);
   if (!answers2 || !found || found.length > MOST_SHOWN) return [];
   const most = Math.max(...found.map((each) => each.likelihood));
@@ -4415,7 +4492,7 @@ function likeliestOf({ question: { client, words: { answers: answers2 } }, part 
 }
 function likeliest(answered3) {
   return answered3.flatMap((each) => {
-    const { question: { words: { answers: answers2 }, text }, one } = each;
+    const { question: { each: answers2, text }, one } = each;
     const names = likeliestOf(each);
     if (!answers2 || !names.length) return [];
     const name = one ? say("receipt.likeliest") : [text, el("span", { class: "under" }, say("receipt.likeliest"))];
