@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from command_line import CommandLine
 
@@ -21,7 +23,6 @@ def reports(command: CommandLine, tmp_path: Path) -> Path:
     return tmp_path / "age.reports"
 
 
-@pytest.mark.slow
 def test_estimate_of_square_wave_prints_mean_quantiles_and_bins(command: CommandLine, reports: Path) -> None:
     lines = command("estimate", "age", reports).stdout.splitlines()
     headers = [line.split() for line in lines if not line[:1].isdigit() and line.strip().isascii()]
@@ -31,7 +32,6 @@ def test_estimate_of_square_wave_prints_mean_quantiles_and_bins(command: Command
     assert lines[-1].split()[:2] == ["57", "70"]
 
 
-@pytest.mark.slow
 def test_estimate_of_square_wave_as_json_has_quantiles_by_name(command: CommandLine, reports: Path) -> None:
     row = command.json("estimate", "age", reports)
     assert row["reports"] == 600

@@ -16,6 +16,8 @@ from ldp_budget.registry.plugins import registry
 from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_subcommands import MechanismGroup
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from command_line import CommandLine
 
@@ -56,7 +58,6 @@ def examples(help: str) -> list[str]:
 # -- examples -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_help_of_every_command_has_an_example_of_that_command(
     command: CommandLine, paths: list[tuple[str, ...]]
 ) -> None:
@@ -71,7 +72,6 @@ def test_help_of_every_command_has_an_example_of_that_command(
             assert all(word in words for word in name[:2]), f"{line} is an example of another command than {path}"
 
 
-@pytest.mark.slow
 def test_every_example_parses(
     command: CommandLine, paths: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +116,6 @@ def typed(line: str) -> list[str]:
 # -- texts --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_help_of_every_command_fits_the_terminal_and_begins_with_a_verb(
     command: CommandLine, paths: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

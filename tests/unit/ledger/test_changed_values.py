@@ -20,6 +20,8 @@ from ldp_budget import Accountant, LdpBudgetError, LedgerError, Limit
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.registry.collections import Collection
 
+pytestmark = pytest.mark.slow
+
 VALUES = st.one_of(
     st.sampled_from(["", "x", "LIFETIME SHARE:1", "lifetime share:x", "day", "week", "{}", "[]", "null", '{"a": 1}']),
     st.sampled_from(
@@ -90,7 +92,6 @@ def copied(original: Path, folder: Path) -> Path:
     return folder / "budget.db"
 
 
-@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(
     data=st.data(), value=VALUES, uses=st.lists(st.sampled_from(sorted(USES)), min_size=6, max_size=6, unique=True)
@@ -120,7 +121,6 @@ def used(path: Path, uses: list[str]) -> None:
                 USES[use](accountant)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -181,7 +181,6 @@ OBJECTS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", OBJECTS)
 def test_verify_finds_objects_and_rows_that_no_ledger_has(original: Path, tmp_path: Path, change: str) -> None:
     path = copied(original, tmp_path)

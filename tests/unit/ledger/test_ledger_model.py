@@ -11,6 +11,8 @@ from hypothesis import settings
 from contract.model import LedgerMachine
 from contract.places import InFile, InMemory, InToys
 
+pytestmark = pytest.mark.slow
+
 
 class MemoryMachine(LedgerMachine):
     def make_place(self) -> InMemory:
@@ -31,17 +33,14 @@ class ToyMachine(LedgerMachine):
         return InToys(3)
 
 
-@pytest.mark.slow
 class TestInMemory(MemoryMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=12, stateful_step_count=50)
 
 
-@pytest.mark.slow
 class TestInFile(FileMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=30)
 
 
-@pytest.mark.slow
 class TestInToys(ToyMachine.TestCase):  # type: ignore[misc, name-defined]
     settings = settings(max_examples=3, stateful_step_count=30)
 

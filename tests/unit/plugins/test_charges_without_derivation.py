@@ -11,6 +11,8 @@ from ldp_budget import Accountant, Limit
 from ldp_budget_verify.law import rules
 from ldp_budget_verify.law.intervals import Runs
 
+pytestmark = pytest.mark.slow
+
 RANGE = {"lower": 0, "upper": 1}
 ANSWERS = {"domain_size": 7}
 MATRIX = [["0.5", "0.25", "0.25"], ["0.25", "0.5", "0.25"], ["0.25", "0.25", "0.5"]]
@@ -43,7 +45,6 @@ def _no_law(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "__init__", derives)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_charge_of_built_in_mechanism_derives_no_law(name: str) -> None:
     mechanism = ldp_budget.mechanism(name)(**MECHANISMS[name])
@@ -54,7 +55,6 @@ def test_charge_of_built_in_mechanism_derives_no_law(name: str) -> None:
     mechanism.client_program()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bounded-laplace", "bounded-staircase", "staircase", "hybrid", "square-wave"])
 def test_estimate_of_built_in_numbers_derives_no_law(name: str) -> None:
     mechanism: Any = ldp_budget.mechanism(name)(**MECHANISMS[name])

@@ -6,12 +6,13 @@ import pytest
 
 from survey_replications import Coverage, coverage, finite_coverage, levels
 
+pytestmark = pytest.mark.slow
+
 
 def _rates(found: Coverage) -> list[float]:
     return [float(each.mean()) for each in (found.totals, found.differences, found.cells)]
 
 
-@pytest.mark.slow
 def test_intervals_of_a_few_replications_cover_and_are_near_the_fisher_bound() -> None:
     found = coverage(30)
     assert all(0.91 <= rate <= 0.99 for rate in _rates(found))
@@ -19,7 +20,6 @@ def test_intervals_of_a_few_replications_cover_and_are_near_the_fisher_bound() -
     assert found.split <= 0.55  # intervals are cut to 0 to 1, which makes those of the worse survey narrower
 
 
-@pytest.mark.slow
 def test_tests_of_a_few_replications_reject_seldom_under_the_null() -> None:
     assert max(levels(40)) <= 0.2
 

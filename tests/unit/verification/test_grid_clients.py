@@ -24,6 +24,8 @@ from ldp_budget_verify.exact.dominance import hockey_stick
 from ldp_budget_verify.exact.numeric_grids import Bound, check_grid
 from ldp_budget_verify.law.all_outcomes import law
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"]
 CHANCE = random.Random(24)
 SLOPES = [Fraction(1), Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(5), Fraction(1, 3)]
@@ -59,7 +61,6 @@ def program_of(found: Any, cells: int, **tables: Any) -> Program:
     return replace(program, input={**program.input, "last": cells}, steps=found.drawing(), tables=tables)
 
 
-@pytest.mark.slow
 @pytest.mark.some(20)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", ["0.0001", "0.3", "1", "20"])
@@ -70,7 +71,6 @@ def test_grid_client_is_proved_over_all_values(name: str, epsilon: str) -> None:
     assert "by the law of the client program all of them" in found.looked_at
 
 
-@pytest.mark.slow
 @pytest.mark.some(5)
 @pytest.mark.parametrize("cells", [1, 2, 3, 7, 8])
 def test_grid_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
@@ -91,7 +91,6 @@ def test_grid_bound_of_a_window_is_that_of_its_worst_pair(cells: int) -> None:
                 assert bound.divergence(slope) >= found_ >= 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("floor", [0, 4000])
 @pytest.mark.parametrize("ratio", ["0.5", "0.9", "0.99"])
 def test_grid_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: int) -> None:
@@ -110,7 +109,6 @@ def test_grid_bound_of_falling_weights_is_above_every_pair(ratio: str, floor: in
     assert largest <= bound.ratio <= largest * (Fraction(101, 100) if not floor else 3)
 
 
-@pytest.mark.slow
 @pytest.mark.some(6)
 @pytest.mark.parametrize("number", range(40))
 def test_grid_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
@@ -145,7 +143,6 @@ def test_grid_bound_of_a_staircase_is_above_every_pair(number: int) -> None:
     assert holds_for(bound, laws)
 
 
-@pytest.mark.slow
 @pytest.mark.some(16)
 @pytest.mark.parametrize(
     ("name", "step", "expression"),
@@ -176,7 +173,6 @@ def test_grid_with_another_client_is_not_proved(name: str, step: str, expression
     assert found.verdict != "holds"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_grid_with_a_too_small_guarantee_is_not_proved(name: str) -> None:
     honest = made(name)
@@ -204,7 +200,6 @@ def test_grid_with_another_table_range_or_report_is_not_proved() -> None:
 # -- numbers of which nothing is proved ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "more"), [("laplace", {}), ("gaussian", {"delta": "1e-6"})])
 def test_grid_with_a_sensitivity_only_is_unproven(name: str, more: dict[str, Any]) -> None:
     """Two values were compared, of a mechanism without a client: "holds"."""
@@ -213,7 +208,6 @@ def test_grid_with_a_sensitivity_only_is_unproven(name: str, more: dict[str, Any
     assert "of values, which the mechanism names as the ones furthest apart" in found.looked_at
 
 
-@pytest.mark.slow
 def test_plugin_without_a_program_that_leaks_a_value_is_unproven() -> None:
     """The value .25 has a hundredth of the noise; only the ends and the centre were compared: "holds"."""
     laplace: Any = ldp_budget.mechanism("laplace")

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from contract.toy_store import ToyStore
 from item_writers import BATCHES, write_all, writers_on
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @given(batches=st.lists(BATCHES, min_size=1, max_size=4))
 def test_entries_of_any_grouping_name_the_key_of_their_item(batches: list[Any]) -> None:
     write_all(writers_on(":memory:"), batches)
 
 
-@pytest.mark.slow
 @settings(max_examples=6)
 @given(batches=st.lists(BATCHES, min_size=1, max_size=2))
 def test_entries_of_any_grouping_in_several_partitions_name_the_key_of_their_item(batches: list[Any]) -> None:
