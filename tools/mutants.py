@@ -39,7 +39,7 @@ ROOMS = {
     "postgres": ("unit/ledger", "integration/ledger"),
     "surveys": ("unit/surveys", "unit/publication", "integration/surveys", "integration/publication"),
     "service": ("unit/service", "unit/accounting/access", "integration/service"),
-    "cli": ("unit/cli", "integration/cli"),
+    "cli": ("unit/cli", "unit/guarantees", "integration/cli"),
     "verify": ("unit/verification", "integration/verification"),
 }
 """The folders of tests to run for a room, in order."""
@@ -507,7 +507,7 @@ MUTANTS = (
         "plugins/ldp_budget_postgres/store.py",
         '        if bytes(meta["key_check"]) != schema.key_check(key, partitions):\n',
         "        if False:\n",
-        "integration/ledger/test_postgres_tampering.py",
+        "integration/ledger/test_postgres_meta.py",
     ),
     Mutant(
         "server-without-durability-accepted",
@@ -601,7 +601,7 @@ MUTANTS = (
         "cli/ldp_budget_cli/limit_figures.py",
         "(spent, ROUND_CEILING)",
         "(spent, ROUND_FLOOR)",
-        "unit/cli/test_cli_balance.py",
+        "unit/guarantees/test_printed_figures.py",
     ),
     Mutant(
         "strict-run-exits-with-zero",
@@ -626,10 +626,10 @@ MUTANTS = (
         "unit/verification/test_verification.py",
     ),
     Mutant(
-        "impossible-reports-ignored",
+        "finite-pair-not-compared",
         "verify/ldp_budget_verify/exact/dominance.py",
-        "    if _impossible(masses) > _impossible(guarantee.outcomes):\n",
-        "    if False:\n",
+        "        if curve.at(kink) > most:\n",
+        "        if False:\n",
         "unit/verification/test_verification.py",
     ),
     Mutant(

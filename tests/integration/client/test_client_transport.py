@@ -258,33 +258,6 @@ def test_key_and_user_are_in_no_log_message_or_path(script: Script, caplog: pyte
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "budget.example.org",
-        "ftp://budget.example.org",
-        "https://",
-        "https://name:secret@budget.example.org",
-        "https://secret@budget.example.org",
-        "https://budget.example.org?key=secret",
-        "https://budget.example.org#secret",
-        "https://budget.example.org:port",
-        "https://budget.example.org:99999",
-        "https://budget.example.org\\@elsewhere.example.org",
-        "https://budget.example.org/a b",
-        "https://budget.example.org/../x?y",
-        "https://bud\nget.example.org",
-        "postgresql://host/database",
-        b"https://budget.example.org",
-        None,
-    ],
-)
-def test_url_invalid_is_refused(url: Any) -> None:
-    with pytest.raises(InvalidParameter, match="url must be") as told:
-        Client(url, KEY)
-    assert "secret" not in str(told.value)
-
-
-@pytest.mark.parametrize(
     "host", ["budget.example.org", "10.0.0.7", "127.0.0.1.example.org", "[2001:db8::1]", "0.0.0.0"]
 )
 def test_url_without_tls_is_refused_except_for_loopback(host: str) -> None:
@@ -292,13 +265,6 @@ def test_url_without_tls_is_refused_except_for_loopback(host: str) -> None:
         Client(f"http://{host}:8000", KEY)
     Client(f"http://{host}:8000", KEY, plain_http=True).close()
     Client(f"https://{host}:8000", KEY).close()
-
-
-@pytest.mark.parametrize("key", ["", "two words", "a\nb", "ä", "k" * 501, None, b"key", 7])
-def test_api_key_malformed_is_refused_and_not_shown(key: Any) -> None:
-    with pytest.raises(InvalidParameter, match="key must be an API key") as told:
-        Client("https://budget.example.org", key)
-    assert not isinstance(key, str) or not key or key not in str(told.value)
 
 
 def test_idempotency_keys_of_any_text_are_sent_distinctly() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from case_files import case_text
 from client_cases import CASES
 from javascript import PACKAGE, VECTORS
 from ldp_budget.registry.collections import Collection
@@ -97,22 +98,7 @@ def test_vectors_two_hundred_of_each_setting_agree(page: Any, many_vectors: Path
     agreed = {}
     for path in sorted(many_vectors.iterdir()):
         agreed[path.stem] = page.evaluate(
-            """async (text) => {
-                const { Program } = await import("/js/src/program.js");
-                const { Draws } = await import("/js/src/draws.js");
-                const { fromHex, toHex } = await import("/js/src/bytes.js");
-                const { definition, vectors } = JSON.parse(text);
-                const program = new Program(definition);
-                return vectors.filter(({ answer, secret, stream, report }) => {
-                    const bytes = fromHex(stream);
-                    let at = 0;
-                    const draws = new Draws((count) => bytes.subarray(at, (at += count)));
-                    const numbered = typeof answer === "string" && definition.input.kind !== "word";
-                    const given = numbered ? BigInt(answer) : answer;
-                    const made = program.run(given, { secret: secret && fromHex(secret), draws });
-                    return toHex(made) === report && at === bytes.length;
-                }).length;
-            }""",
+            case_text("integration_browser.test_vectors_two_hundred_of_each_setting_agree.mjs"),
             path.read_text(),
         )
         assert path.read_text().startswith((VECTORS / path.name).read_text().removesuffix("]}\n"))
@@ -276,20 +262,6 @@ def test_outbox_and_budget_use_one_label(page: Any) -> None:
 def test_budget_without_an_outbox_is_migrated(page: Any) -> None:
     said = sent(
         page,
-        """
-        const { newSecret } = await import("/js/src/index.js");
-        const state = {
-            secret: newSecret(), since: "2026-11-01T00:00:00.000Z", limits: { lifetime: 3e9, day: null },
-            spent: { lifetime: 1e9, day: 0, date: "2026-11-01" }, labels: [],
-        };
-        await new Promise((done) => {
-            const request = indexedDB.open("ldp-budget", 1);
-            request.onupgradeneeded = () => request.result.createObjectStore("budget").put(state, "device");
-            request.onsuccess = () => { request.result.close(); done(); };
-        });
-        const outbox = await opened();
-        await outbox.draw("monday", client, 1);
-        return [outbox.budget.fresh, await left(outbox)];
-        """,
+        case_text("integration_browser.said.mjs"),
     )
     assert said == [False, "1"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from case_files import case_text
 from published_survey import ROOT, Operator, PublishedSurvey, Witness, a_collection
 
 NODE = shutil.which("node")
@@ -99,20 +100,7 @@ def test_random_changes_are_refused(survey: PublishedSurvey, tmp_path: Path, tim
     assert json.loads(done.stdout) == []
 
 
-SCRIPT = """
-import { readFileSync } from "node:fs";
-const { check } = await import(process.argv[2]);
-const wrong = [];
-for (const each of JSON.parse(readFileSync(process.argv[3], "utf8")).surveys) {
-  const files = new Map(Object.entries(each.files).map(([name, text]) => [name, new Uint8Array(Buffer.from(text, "base64"))]));
-  const bytes = (text) => (text ? new TextEncoder().encode(text) : null);
-  let accepted = true;
-  const receipts = each.receipt_texts?.map(bytes) ?? each.receipts;
-  try { await check(files, each.keys, receipts, bytes(each.proof), bytes(each.seen)); } catch { accepted = false; }
-  if (accepted !== each.accepted) wrong.push(each.name);
-}
-console.log(JSON.stringify(wrong));
-"""
+SCRIPT = case_text("integration_javascript_checker.script.mjs")
 
 
 def test_surveys_of_the_vectors_are_judged_as_stated(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ldp_budget_service import http_protocol
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.invitations import Invitations
 from ldp_budget_service.settings import Settings
-from service_farm import HOST, PATIENCE, Caller
+from service_farm import HOST, PATIENCE
 from service_threads import Served
 
 MOST = 40
@@ -83,22 +83,6 @@ def test_head_that_does_not_arrive_in_time_closes_the_connection(
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.1)
     with Served(ledger) as served, opened(served, begun) as line:
         assert is_closed(line)
-
-
-def test_blank_lines_after_a_response_do_not_keep_a_connection_open(
-    ledger: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They end the timer of kept connections, and begin no request."""
-    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.1)
-    with Served(ledger) as served, opened(served, b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") as line:
-        assert line.recv(1 << 16)
-        line.sendall(b"\r\n")
-        assert is_closed(line)
-
-
-def test_kept_connection_serves_more_requests(ledger: Accountant) -> None:
-    with Served(ledger) as served, Caller(served.port, served.secret("read")) as caller:
-        assert [caller.ask("GET", "/v1/policies").status for _ in range(5)] == [200] * 5
 
 
 def test_client_that_does_not_read_its_response_is_cut_off(

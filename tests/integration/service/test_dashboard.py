@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from case_files import case_text
+
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 import axe_core
@@ -147,39 +149,6 @@ def test_dashboard_numbers_are_those_of_the_ledger(site: Site, opened: Open) -> 
     assert "'=research" in {row[0] for row in file}
 
 
-@pytest.mark.exhaustive
-def test_dashboard_shows_estimates_with_intervals_over_the_rounds(
-    opened: Open, site: Site, secrets: dict[str, str]
-) -> None:
-    def round_of(name: str, share: float) -> dict[str, Any]:
-        answers = [
-            {"answer": answer, "count": 100 * part, "share": part, "share_low": part - 0.05, "share_high": part + 0.1}
-            for answer, part in (("heads", share), ("tails", 0.9 - share), ("edge", 0.1))
-        ]
-        return {"round": name, "reports": 100, "answers": answers}
-
-    page = opened(scope=None)
-    rounds = [round_of("first", 0.25), round_of("second", 0.5)]
-    page.route(
-        "**/v1/collections/coins%2C%20many/estimate?by_round=true&consistent=true",
-        lambda route: route.fulfill(json={"rounds": rounds}),
-    )
-    enter(page, secrets["read"])
-    page.wait_for_selector("html[data-ready=true]")
-    assert page.locator("#collections svg .dot").count() == 3 + 3 * 2
-    header, *rows = cells(page, "collections")
-    assert [dict(zip(header, row, strict=True))["Share"] for row in rows] == [
-        "0.25",
-        "0.65",
-        "0.1",
-        "0.5",
-        "0.4",
-        "0.1",
-    ]
-    assert rows[0][-2:] == ["0.2", "0.35"]
-    assert "heads: 50 %, between 45 % and 60 %" in page.locator("#collections svg title").all_text_contents()
-
-
 # -- keys ----------------------------------------------------------------------------------------------------------
 
 
@@ -306,27 +275,7 @@ def test_page_with_a_changed_file_does_not_run_it(browser: Any, site: Site, name
 @pytest.mark.exhaustive
 def test_content_security_policy_blocks_other_scripts(opened: Open) -> None:
     page = opened(scope=None)
-    found = page.evaluate(
-        """async () => {
-            const tried = {};
-            const attempt = async (name, act) => {
-                try { tried[name] = String(await act()); } catch (error) { tried[name] = error.name; }
-            };
-            // Called from outside it would be let through.
-            await attempt("eval", () => new Promise((done, failed) => setTimeout(() => {
-                try { done(new Function("return 1")()); } catch (error) { failed(error); }
-            })));
-            await attempt("markup", () => { document.body.innerHTML = "<p>x</p>"; return "written"; });
-            await attempt("inline", async () => {
-                const script = document.createElement("script");
-                script.textContent = "window.ran = true";
-                document.head.append(script);
-                return window.ran ?? "stopped";
-            });
-            await attempt("elsewhere", () => fetch("https://example.org/"));
-            return tried;
-        }"""
-    )
+    found = page.evaluate(case_text("integration_dashboard.found.mjs"))
     assert found == {
         **{"eval": "EvalError", "markup": "TypeError", "inline": "TypeError", "elsewhere": "TypeError"},
     }

@@ -18,12 +18,11 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from fixed_clock import Clock
-from ldp_budget import Accountant, LedgerError, mechanism
+from ldp_budget import Accountant, mechanism
 from ldp_budget_service.app import create_app
 from ldp_budget_service.error_codes import STATUSES
 from ldp_budget_service.observability.verification import Verifications
 from ldp_budget_service.settings import Settings
-from ldp_budget_service.usage_cache import UsageCache
 from service_threads import Served
 
 RR = mechanism("randomized-response")
@@ -145,37 +144,3 @@ def test_each_query_uses_metrics_labels_and_values_that_are_exported(
 
 
 # -- the cache of the statistics -----------------------------------------------------------------------------------
-
-
-class Counting:
-    """An overview that counts its calls, and waits on request."""
-
-    def __init__(self) -> None:
-        self.calls, self.go_on = 0, threading.Event()
-        self.go_on.set()
-
-    def days(self, most: int) -> list[int]:
-        self.calls += 1
-        self.go_on.wait()
-        if most == 13:
-            raise LedgerError("a ledger", "it cannot be read")
-        return [self.calls, most]
-
-
-def cache_of(accountant: Accountant, seconds: float) -> tuple[UsageCache, Counting]:
-    cache, overview = UsageCache(accountant, seconds), Counting()
-    cache._overview = overview  # type: ignore[assignment]
-    return cache, overview
-
-
-def test_cache_computes_once_for_many_threads(accountant: Accountant) -> None:
-    cache, overview = cache_of(accountant, 3600)
-    overview.go_on.clear()
-    found: list[Any] = []
-    threads = [threading.Thread(target=lambda: found.append(cache.get("days", 7).value)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    overview.go_on.set()
-    for thread in threads:
-        thread.join()
-    assert found == [[1, 7]] * 8

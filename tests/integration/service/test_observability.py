@@ -23,7 +23,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.ledger_operations import LedgerOperations
 from ldp_budget_service.observability import health
 from ldp_budget_service.observability.logs import Traced
 from ldp_budget_service.settings import Settings
@@ -248,20 +247,6 @@ def test_readyz_with_a_clock_set_back_fails(monkeypatch: pytest.MonkeyPatch) -> 
     assert (answer.status, answer.json()["detail"]) == (503, "not ready: clock")
 
 
-@pytest.mark.exhaustive
-def test_readyz_of_a_silent_ledger_times_out(
-    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    go_on = threading.Event()
-    monkeypatch.setattr(health, "SECONDS", 0.2)
-    monkeypatch.setattr(LedgerOperations, "check_up", lambda self: go_on.wait(PATIENCE) and {})
-    for _ in range(3):
-        assert served.ask("GET", "/readyz").json()["detail"] == "not ready: schema"
-        assert served.ask("GET", "/livez").status == 200
-    go_on.set()
-    assert [record.message for record in caplog.records].count("not ready") == 1
-
-
 # -- metrics -------------------------------------------------------------------------------------------------
 
 
@@ -331,16 +316,6 @@ def test_open_metrics_are_for_requests_to_this_machine(served: Served, host: byt
     with Served(served.accountant, Settings(open_metrics=True)) as opened:
         told = opened.send(b"GET /metrics HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host)
     assert told.startswith(b"HTTP/1.1 %d" % status)
-
-
-def test_metrics_of_a_ledger_that_cannot_be_read_say_so(served: Served, place: str) -> None:
-    with Served(served.accountant, Settings(open_metrics=True)) as opened:
-        os.rename(place, f"{place}.away")
-        told = opened.ask("GET", "/metrics").body.decode()
-        os.rename(f"{place}.away", place)
-    assert 'ldp_budget_check_ok{check="schema"} 0.0' in told
-    assert "ldp_budget_journal_entries_total" not in told
-    assert "ldp_budget_limit_users" not in told
 
 
 # -- traces --------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from case_files import case_text
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
@@ -81,34 +82,7 @@ class Patient(Respondent):
 
 
 # A device of its own for each respondent, all in one page: the classes of the page without its form.
-DRIVEN = """async ({ people }) => {
-    const { Questionnaire } = await import("/js/questionnaire.js");
-    const { DeviceBudget } = await import("/js/budget.js");
-    const { Outbox } = await import("/js/outbox.js");
-    const { fromHex } = await import("/js/bytes.js");
-    const survey = new Questionnaire(await (await fetch("/v1/collections/two")).json());
-    const { definition } = survey;
-    const receipts = [];
-    for (const { token, answers } of people) {
-        const me = await (await fetch("/v1/me", { headers: { Authorization: `Bearer ${token}` } })).json();
-        const asked = survey.asked(fromHex(me.seed)).map((place) => definition.questions[place].name);
-        const own = Object.fromEntries(asked.map((name) => [name, answers[name]]));
-        const budget = await DeviceBudget.open({ lifetime: "2" }, { name: `device ${me.key}` });
-        const outbox = new Outbox(budget);
-        // Drawing again under the same key returns the same report, and sending it again the same response.
-        const drawn = [await outbox.draw(me.key, survey, own), await outbox.draw(me.key, survey, own)];
-        const headers = { Authorization: `Bearer ${token}`, "Idempotency-Key": me.key, "X-Collection": definition.digest };
-        const found = [];
-        for (const { report } of drawn) {
-            const response = await fetch("/v1/collections/two/reports", { method: "POST", headers, body: report });
-            found.push((await response.json()).receipt);
-        }
-        const { lifetime } = await budget.balance();
-        receipts.push({ found, left: lifetime.left });
-        budget.close();
-    }
-    return receipts;
-}"""
+DRIVEN = case_text("integration_questionnaire_page.driven.mjs")
 
 
 def all_take_part(site: Site, respondents: list[Patient], at_once: int) -> None:
@@ -221,37 +195,6 @@ def test_questionnaire_page_asks_the_questions_of_the_person(site: Site, device:
         assert "You are asked 1 of them" in page.inner_text("#selection")
         seen.add(place)
     assert len(seen) > 1
-
-
-def test_questionnaire_receipt_names_answers_and_the_file_has_each_question(
-    site: Site, device: Any, tmp_path: Path
-) -> None:
-    page = fill(opened(device(), site.link("curious", "all", lang="de")))
-    page.click(SEND)
-    page.wait_for_selector(ARRIVED)
-    shown = page.inner_text("section:has(#receipt)")
-    assert "Wie geht es Ihnen heute?" in shown
-    assert "Do you smoke?" in shown
-    with page.expect_download() as saved:
-        page.get_by_role("button", name="Quittung").click()
-    saved.value.save_as(tmp_path / "receipt.json")
-    found = json.loads((tmp_path / "receipt.json").read_text())
-    report = bytes.fromhex(found["report"])
-    assert [each["question"] for each in found["likelihoods"]] == ["mood", "smoke", "sleep"]
-    [slot] = [question["slot"] for question in site.accountant.collection("all").definition()["questions"][:1]]
-    assert f"{report[slot[0]]}: {('gut', 'mittel', 'schlecht')[report[slot[0]]]}" in page.inner_text(
-        "section:has(#bytes)"
-    )
-    assert report in site.taken("all")
-
-
-def test_questionnaire_page_without_budget_says_why_and_until_when(site: Site, device: Any) -> None:
-    assert site.accountant.spend("poor", site.accountant.collection("one"))
-    page = opened(device(timezone_id="Asia/Seoul"), site.link("poor", "two"))
-    assert page.locator(".asked").count() == 2
-    assert page.locator(SEND).count() == 0
-    said = page.inner_text("[data-notice=noservice]")
-    assert re.search(r"Your budget per month has too little left .* starts again on .* GMT\+9\.", said)
 
 
 # -- what the page confirms ----------------------------------------------------------------------------------------

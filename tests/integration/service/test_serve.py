@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from command_line import CommandLine
 from ldp_budget import Accountant, InvalidParameter
 from ldp_budget_cli import serve as command_serve
 from ldp_budget_service import server as running
@@ -113,36 +112,6 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     made = Service()
     monkeypatch.setattr(command_serve, "import_module", lambda name: made)
     return made
-
-
-def test_serve_options_become_settings(command: CommandLine, service: Service) -> None:
-    command("serve")
-    (ledger, host, port), options = service.asked
-    assert (ledger, host, port) == (str(command.ledger), "127.0.0.1", 8000)
-    assert options["settings"] == Settings()
-    assert options["proxies"] == ()
-    command("serve", "--rate", 5, "--burst", 7, "--open-metrics", "--port", 81, "--drain", 3, "--behind-tls-proxy")
-    (_, _, port), options = service.asked
-    assert options["settings"] == Settings(rate=5, burst=7, open_metrics=True)
-    assert (port, options["drain"], options["proxies"]) == (81, 3, ("127.0.0.1", "::1"))
-    command("serve", "--behind-tls-proxy", "--proxy", "192.0.2.1")
-    assert service.asked[1]["proxies"] == ("192.0.2.1",)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (("serve", "--at", "2028-01-01"), "--at"),
-        (("serve", "--proxy", "192.0.2.1"), "--proxy"),
-        (("serve", "--port", "65536"), "--port must be a whole number >= 0 and <= 65535: got '65536'"),
-        (("serve", "--in-memory"), "--in-memory uses no ledger file"),
-    ],
-)
-def test_serve_with_invalid_options_is_refused(
-    command: CommandLine, service: Service, arguments: tuple[str, ...], why: str
-) -> None:
-    assert why in command.error(*arguments, code=2)
-    assert not hasattr(service, "asked")
 
 
 def test_command_line_starts_without_the_service() -> None:

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from case_files import case_text
+
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 import axe_core
 from chromium import CHROMIUM, chromium, devices
 from ldp_budget import mechanism
 from ldp_budget.registry.public_definition import digest_of
-from survey_respondents import ARRIVED, REFUSED, SEND, WAITING, Respondent, let_take_part
+from survey_respondents import ARRIVED, SEND, WAITING, Respondent, let_take_part
 from survey_site import WAYS, Site, ledger, running
 
 REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")
@@ -59,22 +61,7 @@ def sent_by(page: Any) -> list[Any]:
 
 def entries(page: Any) -> Any:
     """Return the data stored on the device."""
-    return page.evaluate(
-        """() => new Promise((done) => {
-            const request = indexedDB.open("ldp-budget");
-            request.onsuccess = () => {
-                const stores = request.result.transaction(["outbox", "budget"]);
-                const kept = stores.objectStore("outbox").getAll();
-                const budget = stores.objectStore("budget").get("device");
-                budget.onsuccess = () => {
-                    request.result.close();
-                    const spent = budget.result.spent.lifetime / 1e9;
-                    const shown = (each) => ({ ...each, report: each.report && [...each.report] });
-                    done({ spent, kept: kept.result.map(shown) });
-                };
-            };
-        })"""
-    )
+    return page.evaluate(case_text("integration_survey_page.entries.mjs"))
 
 
 # -- many respondents ----------------------------------------------------------------------------------------------
@@ -148,57 +135,6 @@ def test_respondents_answering_in_five_ways_are_charged_once_each(own_site: Site
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("collection", "said"),
-    [
-        ("height", ["at most 62.3% sure", "A number from 140 to 210"]),
-        (
-            "start page",
-            [
-                "that person at most 62.3% sure of it",
-                "all of its reports together can bring a person from 50% sure of it to at most 62.3%",
-                "all of your reports for this survey together can bring a person from 50% sure of them to at most 88.1%",
-                "does not hide that your answer changed, or that an earlier answer came back",
-            ],
-        ),
-        (
-            "weight",
-            [
-                "After your report, one of the two can be at most 73.2% likely",
-                "a probability of at most 0.000001: then the report may reveal your answer",
-                "counts the ε of this report, and not its δ",
-            ],
-        ),
-    ],
-)
-def test_page_states_the_guarantee_of_its_kind(site: Site, device: Any, collection: str, said: list[str]) -> None:
-    page = opened(device(), site.link("promised", collection))
-    for text in said:
-        assert text in page.inner_text("main")
-
-
-@pytest.mark.exhaustive
-def test_page_after_sending_shows_the_bytes_and_their_probabilities(site: Site, device: Any) -> None:
-    page = device()
-    sent = sent_by(page)
-    answered(page, site.link("curious")).wait_for_selector(ARRIVED)
-    [request] = sent
-    left = request.post_data_buffer
-    assert page.inner_text("#hex") == left.hex(" ")
-    bits = [(left[0] >> place) & 1 for place in range(4)]
-    assert [f"{way}: {bit}" in page.inner_text("main") for way, bit in zip(WAYS, bits, strict=True)] == [True] * 4
-    shown = page.locator("table.likely tbody tr").all_inner_texts()
-    # OUE of ε = 1: the bit of the answer is one with 1/2, every other one with q = 1/(e + 1).
-    q = 1 / (np.e + 1)
-    chances = [
-        0.5 * np.prod([q if bit else 1 - q for other, bit in enumerate(bits) if other != place]) for place in range(4)
-    ]
-    for row, way, chance in zip(shown, WAYS, chances, strict=True):
-        assert row.split("\t")[:2] == [way, f"{100 * chance:.1f}".removesuffix(".0") + "%"]
-    assert left in site.taken()
-
-
-@pytest.mark.exhaustive
 def test_receipt_file_has_no_answer_and_no_link(site: Site, device: Any, tmp_path: Path) -> None:
     link = site.link("saver")
     page = answered(device(), link, "bus")
@@ -240,18 +176,6 @@ def test_page_without_an_answer_sends_nothing_and_says_so(site: Site, device: An
     assert page.inner_text("#error") == "Please choose one of the answers. Nothing was sent."
     assert page.evaluate("document.activeElement.name") == "answer"
     assert (sent, entries(page)["kept"]) == ([], [])
-
-
-@pytest.mark.exhaustive
-def test_page_refuses_a_number_out_of_range_without_a_charge(site: Site, device: Any) -> None:
-    page = opened(device(), site.link("tall", "height"))
-    page.fill("#answer", "300")
-    page.click(SEND)
-    page.wait_for_selector("#error:not(:empty)")
-    assert page.inner_text("#error").startswith(
-        "300 is not between 140 and 210. Please enter a number from 140 to 210."
-    )
-    assert entries(page) == {"spent": 0, "kept": []}
 
 
 # -- links ---------------------------------------------------------------------------------------------------------
@@ -301,14 +225,6 @@ def test_page_with_a_lost_response_retries_with_the_same_key(site: Site, device:
 
 
 @pytest.mark.exhaustive
-def test_page_retries_a_busy_service_after_its_delay(site: Site, device: Any) -> None:
-    page = device()
-    page.route(REPORTS, lambda route: route.fulfill(status=503, headers={"Retry-After": "1"}, body="{}"), times=1)
-    answered(page, site.link("patient")).wait_for_selector(ARRIVED)
-    assert site.charged("patient") == 1
-
-
-@pytest.mark.exhaustive
 def test_page_offline_keeps_the_report_and_sends_it_when_reopened(site: Site, device: Any) -> None:
     page = opened(device(), site.link("traveller"))
     page.route(REPORTS, lambda route: route.abort())
@@ -335,26 +251,7 @@ def test_page_after_the_answer_keeps_no_link_on_the_device(site: Site, device: A
     page.wait_for_selector(ARRIVED)
     page.reload()
     page.wait_for_selector(ARRIVED)  # this tab still has it
-    kept = page.evaluate(
-        """async () => {
-            const found = [JSON.stringify(localStorage), document.cookie];
-            for (const { name } of await indexedDB.databases()) {
-                const opened = await new Promise((done) => {
-                    const request = indexedDB.open(name);
-                    request.onsuccess = () => done(request.result);
-                });
-                for (const store of opened.objectStoreNames) {
-                    const all = await new Promise((done) => {
-                        const request = opened.transaction(store).objectStore(store).getAll();
-                        request.onsuccess = () => done(request.result);
-                    });
-                    found.push(JSON.stringify(all));
-                }
-                opened.close();
-            }
-            return found.join();
-        }"""
-    )
+    kept = page.evaluate(case_text("integration_survey_page.kept.mjs"))
     assert "shared device" not in kept
     assert token not in kept
     next_user = opened(page.context.new_page(), site.page())
@@ -395,24 +292,6 @@ def test_page_with_lost_answer_and_refused_retry_does_not_say_that_nothing_was_c
 
 
 # -- refused -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.exhaustive
-def test_page_with_a_refused_report_names_the_limit_and_its_reset(site: Site, device: Any, coin: Any) -> None:
-    page = opened(device(), site.link("spender"))
-    assert site.accountant.spend("spender", coin("1.5"))
-    sent = sent_by(page)
-    page.get_by_label("walk").check()
-    page.click(SEND)
-    page.wait_for_selector(REFUSED)
-    said = page.inner_text("main")
-    assert "Your budget per day has too little left for this report. It starts again on" in said
-    assert ("Nothing more will be sent" in said, page.locator("#hex").count()) == (True, 0)
-    [kept] = entries(page)["kept"]
-    assert (kept["state"], kept.get("report"), kept["about"].get("token")) == ("refused", None, None)
-    page.reload()
-    page.wait_for_selector(REFUSED)
-    assert len(sent) == 1
 
 
 @pytest.mark.exhaustive
@@ -587,34 +466,7 @@ def test_page_with_a_file_changed_by_one_byte_does_not_use_it(site: Site, device
 @pytest.mark.exhaustive
 def test_content_security_policy_blocks_other_scripts_and_requests(site: Site, device: Any) -> None:
     page = opened(device(), site.link("policed"))
-    found = page.evaluate(
-        """async () => {
-            const tried = {};
-            const attempt = async (name, work) => {
-                try { tried[name] = (await work()) ?? "done"; } catch (error) { tried[name] = error.name; }
-            };
-            window.ran = false;
-            await new Promise((done) => setTimeout(done)); // what is evaluated from outside may evaluate
-            await attempt("html", () => { document.body.innerHTML = "<p>x</p>"; });
-            await attempt("script", () => {
-                const made = document.createElement("script");
-                made.text = "ran = true";
-                document.body.append(made);
-            });
-            await attempt("eval", () => window.eval("ran = true"));
-            await attempt("host", () => fetch("https://example.org/"));
-            await attempt("frame", () => new Promise((done) => {
-                const told = ({ effectiveDirective: by }) => by.startsWith("frame") && done(by);
-                addEventListener("securitypolicyviolation", told);
-                const frame = document.createElement("iframe");
-                frame.src = "/me";
-                document.body.append(frame);
-            }));
-            await attempt("handler", () => { document.body.setAttribute("onclick", "ran = true"); });
-            document.body.click();
-            return { ...tried, ran: window.ran };
-        }"""
-    )
+    found = page.evaluate(case_text("integration_survey_page.found.mjs"))
     assert found == {
         **{"html": "TypeError", "script": "TypeError", "eval": "EvalError", "host": "TypeError"},
         **{"frame": "frame-src", "handler": "TypeError", "ran": False},

@@ -23,12 +23,9 @@ from ldp_budget import (
     LedgerError,
     Limit,
     Mechanism,
-    NameTaken,
-    UnknownName,
 )
 from ldp_budget.accounting.priced_mechanism import priced_mechanism_of
 from ldp_budget.guarantees import Guarantee, Pure, Unbounded, ZeroConcentrated
-from ldp_budget.registry.collections import Collection
 from ldp_budget.sdk.mechanism import Mechanism as Base
 from ldp_budget.sdk.parameters import real
 from ledger_inside import tables
@@ -223,24 +220,7 @@ def test_clock_behind_repeatedly_does_not_move_back(accountant: Accountant, coin
         accountant.spend("alice", coin(1))
 
 
-def test_clock_returning_seconds_is_accepted(coin: Coin) -> None:
-    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    with Accountant(":memory:", clock=now.timestamp) as accountant:
-        accountant.set_policy("default", ["day=1"], unbounded=True)
-        assert accountant.balance("alice").to_json()["limits"][0]["resets_at"] == "2026-11-22T00:00:00Z"
-
-
 # -- keys ----------------------------------------------------------------------------------------------------
-
-
-def test_user_names_with_equal_joined_text_have_separate_accounts(accountant: Accountant, coin: Coin) -> None:
-    """A user, a key and a policy of the same name have nothing to do with each other; nor have similar names."""
-    accountant.set_policy("x", ["lifetime=1"])
-    names = ["x", "X", "x x", "é", "e", "名"]
-    for name in names:
-        assert accountant.spend(name, coin(1), key=name, policy="x").status == "spent"
-    for name in names:
-        assert accountant.spend(name, coin(1), key=name, policy="x").repeated
 
 
 # -- policies ------------------------------------------------------------------------------------------------
@@ -264,20 +244,6 @@ def test_balance_of_an_unbounded_policy_states_the_cost_of_a_year(accountant: Ac
 
 
 # -- collections ---------------------------------------------------------------------------------------------
-
-
-def test_add_collection_twice_stores_one(accountant: Accountant) -> None:
-    oue = ldp_budget.mechanism("oue")(epsilon=1, domain_size=2)
-    poll = Collection("poll", oue, ("yes", "no"))
-    accountant.add_collection(poll)
-    accountant.add_collection(poll)
-    assert accountant.collection("poll") == poll
-    assert accountant.collection("poll").fingerprint == poll.fingerprint
-    with pytest.raises(NameTaken, match="collection 'poll' exists with another definition"):
-        accountant.add_collection(Collection("poll", oue, ("no", "yes")))
-    with pytest.raises(UnknownName, match=r"no collection is named 'pool'. Collections: poll. Did you mean 'poll'."):
-        accountant.collection("pool")
-    assert [collection["name"] for collection in accountant.collections()] == ["poll"]
 
 
 # -- many at once --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
+from case_files import case_table
 from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
@@ -122,23 +123,7 @@ def path(tmp_path: Path, clock: Clock) -> Path:
     return tmp_path / "budget.db"
 
 
-CHANGES = {
-    "an amount": "UPDATE journal SET epsilon = 1 WHERE entry = 30",
-    "a kind": "UPDATE journal SET kind = 'voided' WHERE entry = 30",
-    "an account": "UPDATE journal SET account = 1 WHERE entry = 30",
-    "an account of no user": "UPDATE journal SET account = 1 << 40 WHERE entry = 30",
-    "a negative account": "UPDATE journal SET account = -3 WHERE entry = 30",
-    "a collection": "UPDATE journal SET priced_mechanism = 3 - priced_mechanism WHERE entry = 30",
-    "a missing entry": "DELETE FROM journal WHERE entry = 30",
-    "a mechanism": "UPDATE priced_mechanisms SET collection = 'other' WHERE collection = 'poll'",
-    "a policy": "UPDATE policies SET definition = replace(definition, '\"2\"', '\"3\"')",
-    "a sum": "UPDATE window_sums SET epsilon = 0 WHERE account = 3",
-    "a missing sum": "DELETE FROM window_sums WHERE account = 3",
-    "a refusal": "UPDATE idempotency_records SET response = replace(response, 'day', 'week') WHERE number IS NOT NULL",
-    "a missing refusal": "DELETE FROM idempotency_records WHERE number IS NOT NULL",
-    "refusals of a run": "UPDATE batch_runs SET response = '{\"failed\": [], \"refused\": []}' WHERE kind = 'charged'",
-    "a missing run": "DELETE FROM batch_runs",
-}
+CHANGES = case_table("collection_use", "CHANGES")
 
 
 @pytest.mark.slow

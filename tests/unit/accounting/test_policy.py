@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_files import case_table
 from ldp_budget import InvalidParameter, Limit
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.accounting.policies import Policy
@@ -88,26 +89,7 @@ def test_limit_from_text_is_parsed(text: str, limit: Limit) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("lifetime", r"limit must be PERIOD=EPSILON\[,DELTA\[,RULE\]\]: got lifetime"),
-        ("lifetime=", "must be PERIOD="),
-        ("=1", "for one of the periods lifetime, day, week, month: got $"),
-        ("lifetime=1,", "must be PERIOD="),
-        ("lifetime=1,0,basic,x", "must be PERIOD="),
-        ("year=1", "for one of the periods lifetime, day, week, month: got year"),
-        ("lifetime=0", "a number > 0 as EPSILON: got 0"),
-        ("lifetime=-1", "a number > 0 as EPSILON: got -1"),
-        ("lifetime=nan", "a number > 0 as EPSILON: got nan"),
-        ("lifetime=inf", "a number > 0 as EPSILON: got inf"),
-        ("lifetime=1e-2000000", "a number > 0 as EPSILON: got 1e-2000000"),
-        ("lifetime=much", "a number > 0 as EPSILON: got much"),
-        ("lifetime=1,1", "a number >= 0 and < 1 as DELTA: got 1"),
-        ("lifetime=1,-1e-9", "a number >= 0 and < 1 as DELTA"),
-        ("lifetime=1,nan", "a number >= 0 and < 1 as DELTA: got nan"),
-        ("lifetime=1,0,zcdp", "DELTA > 0 under rule zcdp, which converts"),
-        ("lifetime=1,0,gdp", "DELTA > 0 under rule gdp, which converts"),
-        ("lifetime=1,1e-6,rdp", "of one of the rules basic, zcdp, gdp, renyi: got rdp"),
-    ],
+    case_table("policy", "test_limit_with_invalid_values_raises"),
 )
 def test_limit_with_invalid_values_raises(text: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message) as caught:

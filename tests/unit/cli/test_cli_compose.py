@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, Collection, InvalidParameter, Limit
-from ldp_budget.registry import ranking as comparison
-from ldp_budget.registry.ranking import rank_frequency
-from ldp_budget.sdk.parameters import integer
-from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding
+from case_files import case_table
+from ldp_budget import Accountant, Collection, Limit
 
 if TYPE_CHECKING:
     from command_line import CommandLine
@@ -77,37 +74,6 @@ def test_ledger_admits_the_planned_memoized_reports(command: CommandLine) -> Non
         assert accountant.spend("bob", made, reports=300).cost.epsilon == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (("--total-delta", 0.1), "--total-delta needs --reports K."),
-        (("--reports", "two"), "--reports must be a whole number >= 1: got two"),
-        (("--reports", 0), "--reports must be a whole number >= 1: got 0"),
-        (("--reports", 2, "--total-delta", 1), "--total-delta must be a number >= 0 and < 1: got 1"),
-    ],
-)
-def test_compare_with_a_wrong_total_names_the_mistake(
-    command: CommandLine, options: tuple[Any, ...], why: str
-) -> None:
-    result = command("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, *options, code=2)
-    assert why in result.stderr
-
-
-@pytest.mark.slow
-def test_compose_with_a_shuffler_adds_the_central_epsilon(command: CommandLine) -> None:
-    """ε₀ = .5, ten thousand users: two answers .0181, unary encoding .0124; nothing of it is a limit's."""
-    for words, central in ((("randomized-response",), 0.0182), (("oue", "--domain-size", 10), 0.0125)):
-        arguments = ("compose", *words, "--epsilon", 0.5, "--reports", 1, "--total-delta", "1e-6")
-        result = command.json(*arguments, "--shuffled", 10_000)
-        found = result["shuffled"]
-        assert 0.98 * central < found["epsilon"] < central
-        assert found == {"users": 10_000, "epsilon": found["epsilon"], "delta": 1e-6, "local": 0.5, "enforced": False}
-        assert {key: result[key] for key in ("reports", "delta", "rules")} == command.json(*arguments)
-        shown = command(*arguments, "--shuffled", 10_000).stdout
-        assert "with those of 10000 users" in shown
-        assert "No limit uses this figure" in shown
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp"])
 def test_ledger_admits_exactly_the_planned_reports(command: CommandLine, rule: str) -> None:
@@ -123,25 +89,7 @@ def test_ledger_admits_exactly_the_planned_reports(command: CommandLine, rule: s
 
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
-    [
-        (("compose", "oue", "--epsilon", 1, "--domain-size", 4, "--reports", "two"), "--reports", 2),
-        (("compose", "rr", "--epsilon", 1, "--reports", 2, "--total-delta", 1), "--total-delta", 2),
-        (("plan", "oue", "--domain-size", 4, "--reports", 2, "--total-epsilon", 0), "--total-epsilon", 2),
-        (("plan", "oue", "--domain-size", 1, "--reports", 2, "--total-epsilon", 1), "--domain-size", 2),
-        (
-            ("plan", "unary-encoding", "--domain-size", 4, "--reports", 2, "--total-epsilon", 1),
-            "cannot be planned",
-            1,
-        ),
-        (("compare", "--epsilon", 1), "--domain-size", 2),
-        (("compare", "--epsilon", 1, "--domain-size", 4), "--users", 2),
-        (("compare", "--epsilon", 1, "--domain-size", 4, "--lower", 0, "--upper", 1), "--users", 2),
-        (("compare", "--epsilon", 1, "--users", 4), "--domain-size", 2),
-        (("compare", "--epsilon", 1, "--lower", 0, "--users", 4), "--upper", 2),
-        (("compare", "--epsilon", 1, "--lower", 0, "--upper", 1, "--users", 0), "--users", 2),
-        (("compare", "--epsilon", 0, "--domain-size", 4, "--users", 9), "--epsilon", 2),
-        (("compare", "--epsilon", 1, "--lower", 3, "--upper", 3), "--upper", 2),
-    ],
+    case_table("cli_compose", "test_compose_and_plan_with_bad_input_name_it"),
 )
 def test_compose_and_plan_with_bad_input_name_it(
     command: CommandLine, arguments: tuple[object, ...], message: str, code: int
@@ -162,41 +110,6 @@ def test_compare_ranks_frequency_mechanisms_by_their_own_predictions(command: Co
         mean = math.sqrt(mechanism.utility()["total_variance_per_user"] / 7 / 944)
         assert row["mean_std_error"] == pytest.approx(mean, rel=1e-3), "but for the few collisions of a sketch"
         assert bool(row["setting"]) == (row["mechanism"] not in plain)
-
-
-class Loud(OptimizedUnaryEncoding):
-    name = "loud"
-
-
-class Awkward(Loud):
-    """Its number of answers has another name."""
-
-    name = "awkward"
-    choices = integer("how many answers there are", at_least=2)
-    domain_size = property(lambda self: self.choices)  # type: ignore[assignment]
-
-    @classmethod
-    def for_answers(cls, epsilon: Any, domain_size: int) -> Awkward:
-        return cls.calibrate(epsilon=epsilon, choices=domain_size)
-
-
-class Fixed(Loud):
-    """Its loss does not depend on the request."""
-
-    name = "fixed"
-    epsilon = property(lambda self: Decimal(1))  # type: ignore[assignment]
-
-
-def test_compare_includes_third_party_mechanisms(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(comparison, "mechanisms", lambda: [Loud, Awkward, Fixed, ldp_budget.mechanism("oue")])
-    rows = rank_frequency(1, 7, 944)
-    settings = {row["mechanism"]: row["setting"] for row in rows}
-    assert settings == {"awkward": "choices=7", "loud": "", "oue": ""}, "and none with a loss of its own"
-    assert len({row["mean_std_error"] for row in rows}) == 1
-    with pytest.raises(InvalidParameter, match="epsilon"):
-        rank_frequency(0, 7, 944)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_files import case_table
 from ldp_budget._numbers import value_of
 from ldp_budget_cli.missing_values import MissingValues
 from ldp_budget_cli.people import Footers, why_no_user
@@ -115,22 +116,7 @@ NO_PEOPLE = [
     '{"ImportId":"_recordId"}', "(300 rows affected)", "Page 1 of 3", "End of report", "Source: census", "\u3164", "\u2800",
     "\u200b", " ", "\u00a0",
 ]  # fmt: skip
-PEOPLE = [
-    "101",
-    "007",
-    "u1",
-    "Anna Null",
-    "Null",
-    "Nan",
-    "Tom Total",
-    "NA",
-    "a.b",
-    "1.5",
-    "12e4",
-    "한국",
-    "p-7",
-    "Exporter",
-]
+PEOPLE = case_table("cli_files_of_people", "PEOPLE")
 
 
 @pytest.mark.parametrize("text", NO_PEOPLE)

@@ -113,25 +113,6 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
     assert "one forged report moves an estimated number by at most 2.2 people" in text
 
 
-@pytest.mark.slow
-def test_report_bars_show_the_estimate(survey_line: CommandLine) -> None:
-    row = survey_line.json("estimate", "mood", *files(survey_line), "--consistent")
-    page = page_of(survey_line, *files(survey_line))
-    bars = [each for tag, each in page.tags if tag == "rect" and each["class"] == "bar" and each["height"] == "16"]
-    axis = [int(text.removesuffix(" %")) for tag, text in page.texts if tag == "span" and text.endswith(" %")]
-    assert axis == list(range(0, axis[-1] + 1, axis[1]))
-    assert axis[-1] >= max(100 * each["share_high"] for each in row["answers"])
-    assert [float(str(bar["width"]).rstrip("%")) for bar in bars] == pytest.approx(
-        [100 * 100 * each["share"] / axis[-1] for each in row["answers"]], abs=0.01
-    )
-    words = [text for _, text in page.texts]
-    for each in row["answers"]:
-        assert words[words.index(each["answer"]) + 1] == f"{100 * each['share']:.1f} %"
-        raw = each["raw_count"] / row["reports"]
-        margin = max(each["share_high"] - raw, raw - each["share_low"])
-        assert words[words.index(each["answer"]) + 2] == f"± {100 * margin:.1f}"
-
-
 def test_report_page_escapes_texts_and_loads_nothing(survey_line: CommandLine) -> None:
     page = page_of(survey_line, *files(survey_line), "--organisation", HOSTILE)
     assert not [tag for tag, _ in page.tags if tag in ("script", "i", "link", "img", "iframe")]
@@ -142,15 +123,6 @@ def test_report_page_escapes_texts_and_loads_nothing(survey_line: CommandLine) -
     assert [each["href"] for tag, each in page.tags if tag == "a"] == ["mailto:a@example.org"]
 
 
-def test_report_of_uncharged_reports_warns(survey_line: CommandLine) -> None:
-    folder = Path(survey_line.ledger).parent
-    survey_line("randomize", "mood", folder / "first.csv", "--column", "answer", "--out", folder / "free.reports")
-    mixed = [*files(survey_line), folder / "free.reports"]
-    assert "were not charged" in survey_line.error("report", "mood", *mixed, "--out", folder / "page.html")
-    said = survey_line("report", "mood", *mixed, "--mixed", "--markdown").stdout
-    assert "**The ledger did not charge at least 60 of the 140 answers." in said
-
-
 def test_report_intervals_are_those_of_estimate(survey_line: CommandLine) -> None:
     table = survey_line("estimate", "mood", *files(survey_line), "--consistent").stdout
     page = survey_line("report", "mood", *files(survey_line), "--markdown").stdout
@@ -158,23 +130,6 @@ def test_report_intervals_are_those_of_estimate(survey_line: CommandLine) -> Non
     assert len(ends) == 2
     for answer, low, high in ends:
         assert re.search(rf"^{answer} .* {re.escape(low)} +{re.escape(high)}", table, re.MULTILINE)
-
-
-@pytest.mark.slow
-def test_report_of_numbers_shows_the_mean_in_its_range(survey_line: CommandLine) -> None:
-    folder = Path(survey_line.ledger).parent
-    survey_line(
-        "collection", "add", "age", "square-wave", "--epsilon", "2", "--lower", "18", "--upper", "70", "--bins", "4"
-    )
-    (folder / "ages.csv").write_text("age\n" + "".join(f"{18 + year % 53}\n" for year in range(300)))
-    survey_line("randomize", "age", folder / "ages.csv", "--column", "age", "--out", folder / "age.reports")
-    row = survey_line.json("estimate", "age", folder / "age.reports")
-    page = page_of(survey_line, folder / "age.reports", name="age")
-    assert float(page.said("Mean")) == pytest.approx(row["mean"], abs=0.01)
-    words = [text for _, text in page.texts]
-    low, high = map(float, words[words.index("Mean") + 3].split(" to "))
-    assert (low, high) == pytest.approx((row["low"], row["high"]), rel=5e-4)
-    assert "18 to 31" in words
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,42 +100,6 @@ def test_report_with_weights_shows_the_estimates_of_estimate(survey_line: Comman
                 assert f">{ends}</td>" in html
 
 
-@pytest.mark.slow
-def test_report_by_group_shows_each_group_and_the_differences(survey_line: CommandLine) -> None:
-    found = survey_line.json("estimate", "health", "r", *RAKED, "--by", "region")
-    html, text = pages(survey_line, *RAKED, "--by", "region")
-    for group in found["smokes"]["groups"]:
-        assert f"### region: {group['group']} ({group['respondents']} answers)" in text
-        assert all(f"| {row['answer']} | {shown(row['share'])} |" in text for row in inside(group["answers"]))
-    assert "| Answer | <north> − south |" in text
-    for gap in found["smokes"]["differences"]:
-        margin = max(gap["high"] - gap["difference"], gap["difference"] - gap["low"])
-        said = rf"[+−]?{abs(100 * gap['difference']):.1f} ± {100 * margin:.1f}"
-        assert re.search(rf"\| {gap['answer']} \| ([*][*])?{said}( [*])?([*][*])? \|", text)
-    for page in (unescape(html), text):
-        assert "Student's t-test at the 5 % level, with Holm's correction" in page
-        assert "There are 3 tests for this question." in page
-        assert "There is 1 such test for this question." in page
-    assert "<north>" not in html
-    assert "<b>" not in re.sub(r"</span> <b>ε", "", html)
-
-
-@pytest.mark.slow
-def test_report_of_a_table_shows_cells_margins_and_the_test(survey_line: CommandLine) -> None:
-    found = survey_line.json("estimate", "health", "r", *RAKED, "--table", "smokes,sport")
-    html, text = pages(survey_line, *RAKED, "--by", "region", "--table", "smokes,sport")
-    for cell in inside([*found["cells"], *found["margins"]]):
-        said = f"{shown(cell['share'])} ({shown(cell['low'])[:-2]} to {shown(cell['high'])[:-2]})"
-        assert f" {said} |" in text
-        assert f">{said}</td>" in html
-    assert "- **Rows:** Do you <smoke>?" in text
-    assert "- **Columns:** Do you exercise?" in text
-    assert f"(F = {found['statistic']:.2f} with " in text
-    assert "Test of independence: if the answers to the two questions were independent" in html
-    assert "FILES --rake totals.csv --strata region --by region`" in text
-    assert "FILES --rake totals.csv --strata region --table smokes,sport`" in text
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -179,16 +142,3 @@ def test_population_lowers_the_errors_and_is_named(survey_line: CommandLine) -> 
     for page in pages(survey_line, "--population", "800", "--table", "smokes,sport"):
         assert "The sample was drawn from 800 people" in page
         assert "The results describe the population of 800 people." in page
-
-
-def test_population_without_weights_is_what_the_counts_of_people_add_up_to(survey_line: CommandLine) -> None:
-    found = survey_line.json("estimate", "health", "r", "--population", "800", "--by", "region")
-    for name in ("smokes", "sport"):
-        answers = found[name]["answers"]
-        assert sum(each["count"] for each in answers) == pytest.approx(800)
-        assert answers[0]["high"] == pytest.approx(800 * answers[0]["share_high"])
-        assert sum(each["count"] for group in found[name]["groups"] for each in group["answers"]) == pytest.approx(
-            800
-        )
-    raked = survey_line.json("estimate", "health", "r", "--population", "10000", *RAKED)
-    assert sum(each["count"] for each in raked["smokes"]["answers"]) == pytest.approx(10_000)

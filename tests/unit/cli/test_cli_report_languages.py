@@ -10,27 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from case_files import case_text
+
 if TYPE_CHECKING:
     from command_line import CommandLine
 
-TOML = """
-[survey]
-name = "health"
-title = "Health \\"and\\" <habits>"
-epsilon = 2
-languages.de = { title = "Gesundheit", purpose = "Für die Planung" }
-
-[[question]]
-name = "mood"
-text = "How do you feel?"
-categories = ["good", "bad"]
-languages.de = { text = "Wie geht es Ihnen?", categories = ["gut", "schlecht"] }
-
-[[question]]
-name = "smoke"
-text = "Do you smoke?"
-kind = "yes-no"
-"""
+TOML = case_text("cli_report_languages.survey.toml")
 
 
 def health(command: CommandLine) -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from command_line import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.ledger.ledger import Ledger
 from ldp_budget_cli.output import CSV, TSV, cell, write_rows
 
 USERS = ["alice", "Bob, jr", '"quoted"', "=1+1", "-3", "+4", "@home", "'t Hooft", "two\nlines", "tab\there", "unseen"]
@@ -145,24 +144,6 @@ def test_balance_of_a_list_equals_single_balances(command: CommandLine) -> None:
     assert [row["account"] for row in accounts] == list(range(1, len(USERS)))
     assert [row["account"] for row in accounts if row.get("erased")] == [USERS.index("+4") + 1]
     assert not any(user in command("balance", "--all", "--csv").stdout for user in USERS)
-
-
-@pytest.mark.slow
-def test_balance_of_many_users_needs_few_queries(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    users = [f"user-{number}" for number in range(2000)]
-    Path("many.csv").write_text("\n".join(users))
-    opened = 0
-    reading = Ledger.reading
-
-    def counting(self: Ledger, partition: int = 0) -> Any:
-        nonlocal opened
-        opened += 1
-        return reading(self, partition)
-
-    monkeypatch.setattr(Ledger, "reading", counting)
-    rows = command("balance", "--users", "many.csv", "--no-header", "--nl").stdout.splitlines()
-    assert [json.loads(row)["user"] for row in rows] == users
-    assert opened < 10
 
 
 # -- who is behind an account --------------------------------------------------------------------------------

@@ -62,32 +62,3 @@ def test_commit_of_an_unknown_receipt_lists_the_open_reservations(budget: Comman
 
 
 # -- policies ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("limits", "warned"),
-    [
-        (
-            ["lifetime=1", "day=2"],
-            "the day limit of ε = 2 never binds: the lifetime limit of ε = 1 is smaller",
-        ),
-        (
-            ["lifetime=9", "month=4", "day=5"],
-            "the day limit of ε = 5 never binds: the month limit of ε = 4 is smaller",
-        ),
-        (
-            ["month=2", "day=5", "lifetime=4"],
-            "the day limit of ε = 5 never binds: the month limit of ε = 2 is smaller",
-        ),
-        (["lifetime=4,1e-6,zcdp", "week=5,1e-6,zcdp"], "the week limit of ε = 5 never binds: the lifetime limit"),
-        (["lifetime=1", "day=1"], ""),
-        (["lifetime=9", "month=4", "week=5"], ""),
-        (["lifetime=4,1e-6,zcdp", "day=5"], ""),
-        (["lifetime=1,1e-6", "day=2,1e-7"], ""),
-    ],
-)
-def test_policy_set_with_an_idle_limit_warns(command: CommandLine, limits: list[str], warned: str) -> None:
-    done = command("policy", "set", "p", *(word for limit in limits for word in ("--limit", limit)))
-    assert done.stderr.count("Warning") == (1 if warned else 0)
-    assert warned in done.stderr
-    assert command.json("policy", "show", "p")["version"] == 1, "and stored all the same"

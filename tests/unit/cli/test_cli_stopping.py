@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from case_files import case_table
 from command_line import CommandLine
 from ldp_budget_cli import progress
 
@@ -26,29 +27,7 @@ def survey_line(command: CommandLine) -> CommandLine:
 
 
 # What is interrupted, and the command.
-COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "report": (
-        "ldp_budget.ledger.confirmed_journal.Chain.holds",
-        ("report", "mood", "{f}/mood.reports", "--out", "{f}/new.html"),
-    ),
-    "report that verifies": (
-        "ldp_budget.ledger.verification.check_accounts",
-        ("report", "mood", "--out", "{f}/new.html"),
-    ),
-    "verify": ("ldp_budget.ledger.verification.check_accounts", ("ledger", "verify")),
-    "balance": ("ldp_budget.ledger.checked_sums.AccountMacMaker.begin", ("balance", "--all", "--csv")),
-    "export": ("ldp_budget.ledger.export.notes_by_entry", ("ledger", "export", "--to", "{f}/new")),
-    "move": (
-        "ldp_budget.ledger.migration_copy.write_accounts",
-        ("ledger", "move", "{f}/budget.db", "{f}/to.db", "--yes"),
-    ),
-    "rotate-key": ("ldp_budget.ledger.row_macs.AccountMacs.renew", ("ledger", "rotate-key", "--yes")),
-    "estimate": ("ldp_budget.reports.partial_aggregate._added", ("estimate", "mood", "{f}/mood.reports")),
-    "randomize": (
-        "ldp_budget.reports.report_file.ReportWriter.write",
-        ("randomize", "mood", "{f}/a.csv", "--column", "answer", "--user-column", "user", "--out", "{f}/new"),
-    ),
-}
+COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = case_table("cli_stopping", "COMMANDS")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

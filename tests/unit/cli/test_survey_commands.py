@@ -112,22 +112,6 @@ def test_survey_add_refuses_what_its_policy_never_allows(
     assert command.json("survey", "list") == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("epsilon = 2", "epsilon = 0", "[survey] epsilon must be a number above 0: got 0"),
-        ('kind = "yes-no"', 'kind = "yes-no"\nmechanism = "laplace"', "mechanism of question 2 (smoke)"),
-    ],
-)
-def test_survey_add_names_the_file_in_errors(
-    command: CommandLine, toml: Path, old: str, new: str, message: str
-) -> None:
-    toml.write_text(TOML.replace(old, new))
-    error = command.error("survey", "add", toml, code=2)
-    assert message in error
-    assert "health.toml" in error
-
-
 # -- randomize and estimate ---------------------------------------------------------------------------------------------
 
 
@@ -177,41 +161,6 @@ def test_only_asked_questions_need_an_answer(health: CommandLine, tmp_path: Path
     (tmp_path / "part.csv").write_text("\n".join(lines))
     options = ("--user-column", "user", "--out", tmp_path / "part.reports")
     assert health.json("randomize", "health", tmp_path / "part.csv", *options)["reports"] == 30
-
-
-@pytest.mark.parametrize(
-    ("changes", "options", "message"),
-    [
-        ({"mood": "FAIR"}, (), "'FAIR' is not an answer: the domain is one of good, fair, bad (mood)"),
-        ({"smoke": ""}, (), "the answer is empty: the domain is one of yes, no (smoke)"),
-        ({"sleep": "15"}, (), "'15' is not an answer: the domain is numbers from 0 to 14 (sleep)"),
-        ({}, ("--column", "mood"), "--column must be QUESTION=COLUMN for a survey"),
-        ({}, ("--column", "weight=mood"), "--column must be QUESTION=COLUMN for a survey"),
-        ({}, ("--secret", "none"), "--secret is for collections that memoize"),
-        ({}, ("--column", "mood=moood"), "has no column 'moood' for the question mood"),
-    ],
-)
-def test_randomize_names_row_question_and_answer(
-    health: CommandLine, tmp_path: Path, changes: dict[str, str], options: tuple[str, ...], message: str
-) -> None:
-    table, out = answers(tmp_path, 30, **changes), tmp_path / "out.reports"
-    code = 2 if options else 1
-    error = health.error("randomize", "health", table, "--user-column", "user", "--out", out, *options, code=code)
-    assert message in error
-    assert not out.exists()
-
-
-def test_randomize_clips_skips_and_leaves_out_by_question(health: CommandLine, tmp_path: Path) -> None:
-    table, out = answers(tmp_path, 60, sleep="15", mood="?", smoke="unknown"), tmp_path / "out.reports"
-    options = ("--user-column", "user", "--out", out, "--clip", "--skip-invalid", "--missing", "?")
-    done = health("randomize", "health", table, *options)
-    collection = Collection.from_json(health.json("collection", "show", "health"))
-    masks = collection.masks([f"u{number}" for number in range(60)])
-    asked = [sum(mask >> place & 1 for mask in masks) for place in range(3)]
-    assert f"{asked[0]} rows left out: the answer is missing" in done.stderr
-    assert f"{asked[1]} rows skipped as invalid" in done.stderr
-    assert f"{asked[2]} numbers outside the range" in done.stderr
-    assert f"{asked[2]} reports written" in done.stderr
 
 
 # -- plan ---------------------------------------------------------------------------------------------------------------

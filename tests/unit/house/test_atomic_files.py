@@ -47,24 +47,6 @@ def test_exception_keeps_the_old_file(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"f": b"old"}
 
 
-def test_file_content_is_synchronized_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    replace = os.replace
-
-    def fsync(handle: int) -> None:
-        told.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else f"file of {os.fstat(handle).st_size}")
-
-    def renaming(*places: Path) -> None:
-        told.append("name")
-        replace(*places)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(os, "replace", renaming)
-    with replacing(tmp_path / "f") as file:
-        file.write(b"new")
-    assert told == ["file of 3", "name", "folder"]
-
-
 def test_file_has_one_writer_at_a_time(tmp_path: Path) -> None:
     with replacing(tmp_path / "f") as file:
         file.write(b"first")
@@ -97,13 +79,6 @@ def test_symbolic_link_stays_a_link(tmp_path: Path) -> None:
         file.write(b"new")
     assert (tmp_path / "f").is_symlink()
     assert contents(tmp_path / "elsewhere") == {"g": b"new"}
-
-
-def test_folder_or_device_is_not_replaced(tmp_path: Path) -> None:
-    for place in (tmp_path, Path(os.devnull)):
-        with pytest.raises(OSError, match="it is not a regular file"):
-            replacing(place).__enter__()
-    assert contents(tmp_path) == {}
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["nothing there", "a draft of another run"])

@@ -6,7 +6,6 @@ import pickle
 import re
 from collections.abc import Iterator
 
-import click
 import pytest
 
 import ldp_budget
@@ -133,33 +132,6 @@ def test_public_errors_have_unique_stable_codes() -> None:
 
 def test_command_line_uses_existing_codes_only() -> None:
     assert set(FAILURES) <= set(CODES.values())
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "told"),
-    [
-        (ERRORS[1], 2, "--epsilon must be a number > 0: got -1"),
-        (refusal(), 3, "refused: alice asked for ε = 2"),
-        (LedgerMissing("b.db"), 1, "this ledger does not exist"),
-        (
-            ClockError("b.db", "the clock is late", repairable=True),
-            1,
-            "ldp-budget ledger repair-clock",
-        ),
-        (UnknownName("user", "x", None), 1, "--unknown"),
-        (UnknownName("policy", "x", []), 1, "Set one: ldp-budget policy set x --limit lifetime=EPSILON"),
-        (UnknownName("policy", "x", [], "Ask"), 1, "There are no policies. Ask"),
-        (UnknownName("collection", "x", ["y"]), 1, "Collections: y."),
-        (KeyConflict("k"), 1, "idempotency key 'k' was already used for a different request"),
-    ],
-    ids=lambda value: getattr(value, "code", ""),
-)
-def test_command_line_adds_exit_code_and_hint(error: LdpBudgetError, code: int, told: str) -> None:
-    failure = to_click_exception(error)
-    assert isinstance(failure, click.ClickException)
-    assert failure.exit_code == code
-    assert told in failure.message
-    assert "ldp-budget" not in str(error)
 
 
 def test_foreign_error_is_unchanged() -> None:

@@ -90,15 +90,6 @@ def test_create_next_to_files_of_another_ledger_is_refused(tmp_path: Path, endin
     assert contents(tmp_path) == {stray.name: b"of another"}
 
 
-def test_rollback_journal_next_to_a_ledger_is_refused(path: Path) -> None:
-    """A ledger has none; SQLite would play it back into it."""
-    path.with_name("budget.db-journal").write_bytes(b"of another")
-    before = contents(path.parent)
-    with pytest.raises(LedgerError, match=r"budget\.db-journal does not belong to it"):
-        Accountant(path)
-    assert contents(path.parent) == before
-
-
 # -- read-only places -------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ldp_budget import LedgerError
 from ldp_budget.ledger import write_queue
-from ldp_budget.ledger.write_queue import Work, WriteQueue, result_of, run_bulk, run_each
+from ldp_budget.ledger.write_queue import Work, WriteQueue, run_bulk, run_each
 from postgres_servers import wait_until
 from queue_callers import Caller, EveryPartition, Transactions, queue_of_transactions, works
 
@@ -160,19 +160,6 @@ def test_bulk_run_that_a_full_queue_refuses_in_part_does_not_say_that_nothing_wa
     go.set()
     assert [caller.end() for caller in busy] == [["done 1"], ["done 3"]]
     for queue in queues:
-        queue.close()
-
-
-def test_bulk_run_inside_a_transaction_of_the_main_queue_is_refused_at_once() -> None:
-    """Such a run would wait for the partitions that its own thread holds."""
-    main, queues = bulk_queues()
-
-    def nested(_: object) -> None:
-        run_bulk(queues, run_each, works(1, 2))
-
-    with pytest.raises(LedgerError, match="this thread is already writing to it"):
-        result_of(main.run(run_each, [Work(nested, 1, 0)])[0])
-    for queue in (*queues, main):
         queue.close()
 
 

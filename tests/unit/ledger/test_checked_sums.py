@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from case_files import case_table
 from contract.acts import CURVE, coin, promising
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, Limit
@@ -63,22 +64,7 @@ def test_balances_after_a_repair_of_the_clock_are_those_of_their_users(clock: Cl
         assert sorted(map(repr, shown)) == sorted(map(repr, of_users))
 
 
-CHANGES = {
-    "a sum": "UPDATE window_sums SET epsilon = epsilon - 1 WHERE account = :of AND window_name = 'lifetime'",
-    "a sum of today": "DELETE FROM window_sums WHERE account = :of AND window_name LIKE 'day 2026%'",
-    "a sum of a later window": "INSERT INTO window_sums VALUES (:other, 'day 2026-11-22', 0, 0, 0, 1)",
-    "an exchanged user": "UPDATE users SET user_hash = zeroblob(16) WHERE account = :of",
-    "a missing user": "DELETE FROM users WHERE account = :of",
-    "a user made erased": "UPDATE users SET user_hash = NULL WHERE account = :of",
-    "a missing MAC": "DELETE FROM account_macs WHERE account = :of",
-    "a MAC of another day": "UPDATE account_macs SET day = day - 1 WHERE account = :of",
-    "a MAC of a later day": "UPDATE account_macs SET day = day + 30 WHERE account = :of",
-    "a missing entry": "DELETE FROM journal WHERE entry = (SELECT max(entry) FROM journal WHERE account = :of)",
-    "a quota": "UPDATE quotas SET used = 0",
-    "a label count": "UPDATE memoised_counts SET reports = 0",
-    "the number of accounts": "UPDATE partitions SET accounts = accounts - 1",
-    "a large number of accounts": "UPDATE partitions SET accounts = 1 << 60",
-}
+CHANGES = case_table("checked_sums", "CHANGES")
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
+from case_files import case_table
 from contract.acts import CURVE, check, coin, made, promising, send, spent, write_record
 from fixed_clock import Clock
 from ldp_budget import Accountant, LdpBudgetError, LedgerError
@@ -456,31 +457,7 @@ def problems_after(accountant: Accountant, *statements: tuple[str, tuple[Any, ..
         return None if isinstance(refused.__cause__, sqlite3.IntegrityError) else (str(refused),)
 
 
-COLUMNS = {
-    "account_macs": "account day row_mac",
-    "admin_log": "number at kind name body api_key",
-    "batch_runs": "number key_hash request_digest kind partitions response row_mac",
-    "checkpoints": "number at heads chain_hash",
-    "collections": "number name fingerprint definition row_mac",
-    "entry_labels": "entry label salt",
-    "idempotency_records": "user_hash key_hash entry number request_digest response row_mac",
-    "journal": "entry at kind account priced_mechanism policy reports epsilon delta rho mu_squared"
-    " label_commitment expires resolves has_record has_note api_key sub_limit period chain_hash",
-    "memoised_counts": "account label priced_mechanism window_name reports",
-    "notes": "entry note row_mac",
-    "partitions": "partition accounts priced_mechanisms policies collections numbered_rows checkpoints periods state"
-    " changes generation secret row_mac",
-    "periods": "period since",
-    "policies": "policy name version created_at definition row_mac",
-    "priced_mechanisms": "priced_mechanism fingerprint mechanism declared guarantee epsilon delta rho mu_squared"
-    " collection row_mac",
-    "quotas": "account plan guarantee used",
-    "reports": "number entry collection state report row_mac",
-    "rounds": "number collection name part parts reports content row_mac",
-    "tombstones": "user_hash row_mac",
-    "users": "account user_hash row_mac",
-    "window_sums": "account window_name epsilon delta rho mu_squared",
-}
+COLUMNS = case_table("ledger_faults", "COLUMNS")
 OTHERS = {
     "erased_records": "number row_mac",
     "closings": "number generation changes move ledger identity row_mac",
@@ -544,24 +521,7 @@ def changed(old: Any) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
-    [
-        "account_macs",
-        "batch_runs",
-        "entry_labels",
-        "idempotency_records",
-        "journal",
-        "memoised_counts",
-        "notes",
-        "periods",
-        "policies",
-        "priced_mechanisms",
-        "quotas",
-        "reports",
-        "rounds",
-        "tombstones",
-        "users",
-        "window_sums",
-    ],
+    case_table("ledger_faults", "test_verify_with_a_deleted_row_finds_it"),
 )
 def test_verify_with_a_deleted_row_finds_it(rich: Accountant, table: str) -> None:
     with tables(rich) as transaction:

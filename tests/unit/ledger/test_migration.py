@@ -273,29 +273,6 @@ def test_move_interrupted_just_before_it_opened_cannot_be_aborted(
         check(accountant)
 
 
-@pytest.mark.slow
-def test_copy_that_is_not_the_same_is_found(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two users of one partition change places: sums, counts and chain of the copy are all in order."""
-    small(tmp_path / "first.db", clock)
-    there = keyed_toys(1, tmp_path / "first.db")
-    position = migration_copy._Positions.__setitem__
-
-    def exchanged(positions: Any, number: int, place: tuple[int, int]) -> None:
-        position(positions, number, (place[0], {1: 2, 2: 1}.get(place[1], place[1])))
-
-    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        take = migration_copy.Copy._copy_users
-
-        def exchange(copy: migration_copy.Copy) -> None:
-            with monkeypatch.context() as patch:
-                patch.setattr(migration_copy._Positions, "__setitem__", exchanged)
-                take(copy)
-
-        monkeypatch.setattr(migration_copy.Copy, "_copy_users", exchange)
-        with pytest.raises(LedgerError, match=r"the copy differs from .*: the histories of the users"):
-            accountant.ledger.move_to(there)
-
-
 # -- what is refused ------------------------------------------------------------------------------------------
 
 
@@ -334,24 +311,6 @@ def test_move_to_a_place_in_use_is_refused(tmp_path: Path, clock: Clock) -> None
         ):
             with pytest.raises(LedgerMoved, match="moved to"):
                 change()
-
-
-@pytest.mark.slow
-def test_target_of_an_incomplete_move_is_not_backed_up(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its backup would belong to the same move."""
-    small(tmp_path / "first.db", clock)
-    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        interrupted_move(accountant, tmp_path / "half.db", monkeypatch, "open_target")
-        with Accountant(tmp_path / "half.db", create=False, clock=clock) as half:
-            with pytest.raises(LedgerError, match=r"half.db.* is being filled by a move from .*first.db"):
-                half.backup(tmp_path / "backup.db")
-            assert not [*tmp_path.glob("backup.db*")]
-            accountant.ledger.move_to(tmp_path / "half.db")
-            half.backup(tmp_path / "backup.db")
-    with Accountant(tmp_path / "backup.db", create=False, clock=clock) as backup:
-        check(backup)
 
 
 def changed_before_the_copy(accountant: Accountant, change: Callable[[], object], patch: pytest.MonkeyPatch) -> None:
@@ -405,26 +364,6 @@ def test_move_of_a_ledger_that_is_changed_after_its_verification_is_refused(
             accountant.ledger.move_to(tmp_path / "copy.db")
         with pytest.raises(LedgerError):
             Accountant(tmp_path / "copy.db", create=False, clock=clock).spend("zoe", coin("0.001"))
-
-
-def test_move_with_sums_that_are_changed_after_the_verification_takes_those_of_the_journal(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sqlite3
-
-    def change_rows() -> None:
-        with closing(sqlite3.connect(tmp_path / "first.db")) as connection, connection:
-            connection.execute("UPDATE window_sums SET epsilon = 0")
-            connection.execute("UPDATE account_macs SET row_mac = zeroblob(16)")
-
-    with Accountant(tmp_path / "first.db", clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=1"])
-        accountant.spend("alice", coin("0.75"))
-        changed_before_the_copy(accountant, change_rows, monkeypatch)
-        accountant.ledger.move_to(tmp_path / "copy.db")
-    with Accountant(tmp_path / "copy.db", clock=clock) as moved:
-        assert not moved.spend("alice", coin("0.5"))
-        check(moved)
 
 
 def test_move_replays_the_decisions_of_charges_that_came_after_the_verification(

@@ -7,45 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from case_files import case_table
 from command_line import CommandLine
 from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget_postgres import pool
 
-MALFORMED = [
-    "postgresql://u:S3CRET@[127.0.0.1/x",
-    "postgresql://u:S3CRET@[::1/x",
-    "postgresql://u:S3CRET@[::1]x/y",
-    "postgresql://u:S3CRET@::1]/y",
-    "postgresql://u:S3CRET@h:port/x",
-    "postgresql://u:S3CRET",
-    "postgresql://u:S3CRET/x",
-    "postgresql:///u:S3CRET@h/x",
-    "postgresql:/u:S3CRET@h/x",
-    "postgresql:u:S3CRET@h/x",
-    "postgres:u:S3CRET@h/x",
-    "postgres://u:S3CRET@h:x/y",
-    "POSTGRESQL://u:S3CRET@[h/x",
-    "postgresql://u:S3CRET@127.0.0.1:1/x?%zz",
-    "postgresql://u:%zzS3CRET@h/x",
-    "postgresql://h/x?password=S3CRET&foo",
-    "postgresql://h/x?passwrd=S3CRET",
-    "postgresql://h/x?password=S3CRET%zz",
-    "postgresql://h/x?password:S3CRET",
-    "postgresql://u:S3CRET\0@h/x",
-    "postgresql://u:S3CRET%00@h/x",
-    "postgresql://u:S3CRET\ud800@h/x",
-    "postgresql://u:S3CRET x@h/x",
-    "postgresql://u:x S3CRET@h/x",
-    "postgresql://u:S3CRET\n@h/x",
-    " postgresql://u:S3CRET@127.0.0.1:1/x",
-    "postgresql+psycopg://u:S3CRET@h/x",
-    "postgresql://u:S3CRET@127.0.0.1:1,[::1:2/x",
-    "host=127.0.0.1 port=1 password=S3CRET",
-    "dbname=x password = S3CRET",
-    "mysql://u:S3CRET@h/x",
-    "https://u:S3CRET@[h/x",
-    "http://u:S3CRET@h:x/y",
-]
+MALFORMED = case_table("postgres_addresses", "MALFORMED")
 
 
 @pytest.mark.slow

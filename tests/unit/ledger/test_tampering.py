@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from case_files import case_table
 from contract.acts import CURVE, check, coin, made, promising, send, write_record
 from contract.rotation import exchange
 from fixed_clock import Clock
@@ -143,32 +144,7 @@ def ledger(path: Path, clock: Clock, lived: tuple[Path, Clock]) -> Path:
     return path
 
 
-TABLES = [
-    "account_macs",
-    "admin_log",
-    "batch_runs",
-    "checkpoints",
-    "closings",
-    "collections",
-    "entry_labels",
-    "erased_records",
-    "idempotency_records",
-    "journal",
-    "key_epochs",
-    "memoised_counts",
-    "moved_entries",
-    "notes",
-    "partitions",
-    "periods",
-    "policies",
-    "priced_mechanisms",
-    "quotas",
-    "reports",
-    "rounds",
-    "tombstones",
-    "users",
-    "window_sums",
-]
+TABLES = case_table("tampering", "TABLES")
 
 
 @pytest.mark.slow
@@ -242,43 +218,7 @@ def _swap(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "attack",
-    [
-        # An erased user's account given back, and another's cut off in its place.
-        """UPDATE users SET user_hash = (SELECT user_hash FROM users WHERE user_hash IS NOT NULL LIMIT 1)
-           WHERE user_hash IS NULL;""",
-        """UPDATE users SET user_hash = NULL, row_mac = (SELECT row_mac FROM users WHERE user_hash IS NULL LIMIT 1)
-           WHERE account = (SELECT account FROM users WHERE user_hash IS NOT NULL LIMIT 1);""",
-        # One user's label given to another.
-        """UPDATE entry_labels SET label = (SELECT label FROM entry_labels ORDER BY entry DESC LIMIT 1);""",
-        # One note given to another entry, and that of an erased user put back.
-        """UPDATE notes SET note = (SELECT note FROM notes ORDER BY entry DESC LIMIT 1);""",
-        """INSERT INTO notes SELECT j.entry, 'alice', n.row_mac FROM journal j JOIN users u USING (account), notes n
-           WHERE u.user_hash IS NULL LIMIT 1;""",
-        # One survey taken for the other, and for no survey.
-        """UPDATE priced_mechanisms SET collection = 'poll' WHERE collection = 'survey' AND priced_mechanism NOT IN
-             (SELECT priced_mechanism FROM priced_mechanisms WHERE collection = 'poll');
-           UPDATE priced_mechanisms SET collection = '' WHERE collection = 'survey';""",
-        """UPDATE journal SET priced_mechanism = (SELECT priced_mechanism FROM priced_mechanisms WHERE collection = 'poll')
-           WHERE priced_mechanism = (SELECT priced_mechanism FROM priced_mechanisms WHERE collection = 'survey');""",
-        # An entry that says that it has no note, and one that says it has.
-        """UPDATE journal SET has_note = 0; DELETE FROM notes;""",
-        # The last refusal forgotten, and the count of them with it.
-        """DELETE FROM idempotency_records WHERE number = (SELECT max(number) FROM idempotency_records);
-           UPDATE partitions SET numbered_rows = numbered_rows - 1;""",
-        # The last collection forgotten, and the count of them with it.
-        """DELETE FROM collections WHERE number = 3; UPDATE partitions SET collections = 2;""",
-        # The tail cut off and the sums made to fit, although a stored answer names a later entry.
-        """DELETE FROM journal WHERE entry > (SELECT max(entry) FROM journal WHERE chain_hash IS NOT NULL
-             AND entry < (SELECT max(entry) FROM journal));
-           DELETE FROM window_sums WHERE account = (SELECT max(account) FROM users);
-           DELETE FROM users WHERE account = (SELECT max(account) FROM users);
-           UPDATE partitions SET accounts = (SELECT max(account) FROM users);""",
-        "CREATE TRIGGER forget AFTER INSERT ON window_sums BEGIN DELETE FROM window_sums WHERE account = NEW.account; END;",
-        "CREATE VIEW shown AS SELECT * FROM window_sums;",
-        "DROP INDEX resolutions;",
-        "ALTER TABLE window_sums ADD COLUMN more INTEGER;",
-        "CREATE TABLE more (value);",
-    ],
+    case_table("tampering", "test_verify_with_a_targeted_change_finds_it"),
     ids=lambda attack: " ".join(attack.split())[:50],
 )
 def test_verify_with_a_targeted_change_finds_it(ledger: Path, clock: Clock, attack: str) -> None:

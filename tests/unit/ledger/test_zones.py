@@ -114,21 +114,6 @@ def test_day_that_was_skipped_is_empty() -> None:
     assert sorted(name[-10:] for name in names) == ["2011-12-29", "2011-12-31", "2012-01-01"]
 
 
-def test_windows_of_two_zones_never_share_a_name() -> None:
-    moment = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    keys = [None, *(zone(name).key for name in NAMES)]
-    names = {window_at(gauge_named("day", None, 0, key), moment).name for key in keys}
-    assert len(names) == len(keys)
-
-
-def test_zone_named_utc_needs_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zoneinfo, "TZPATH", ())
-    monkeypatch.setattr(zoneinfo, "available_timezones", set)
-    assert zone_named("UTC") is None
-    with pytest.raises(NotSupported, match="pip install tzdata"):
-        zone_named("Asia/Seoul")
-
-
 def test_zone_of_a_stored_file_needs_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = zone("Asia/Seoul").file
     monkeypatch.setattr(zones, "_known", {})
@@ -145,9 +130,3 @@ def test_zone_with_other_rules_has_another_key() -> None:
     other = Zone("Asia/Seoul", tokyo.file)
     assert other.key != seoul.key
     assert other.name == seoul.name
-
-
-@pytest.mark.parametrize("file", ["", "?", "AAAA", "eJwDAAAAAAE="])
-def test_zone_of_no_rules_is_refused(file: str) -> None:
-    with pytest.raises(ValueError, match="not the rules of a time zone"):
-        Zone("Asia/Seoul", file)

@@ -164,16 +164,6 @@ def test_release_interrupted_of_another_version_is_refused_and_kept(
     assert "spent" not in accountant.stats()["entries_by_kind"]
 
 
-def test_release_interrupted_with_other_input_is_refused(
-    tmp_path: Path, survey: Collection, accountant: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(accountant, "spend_many", lambda *args, **options: (_ for _ in ()).throw(PowerCut))
-    with pytest.raises(PowerCut):
-        run(tmp_path / "out", survey, accountant)
-    with pytest.raises(ReportFileError, match="other input"):
-        run(tmp_path / "out", survey, accountant, VALUES[::-1].copy())
-
-
 # -- a run that has ended ------------------------------------------------------------------------------------
 
 

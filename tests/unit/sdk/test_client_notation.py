@@ -35,13 +35,6 @@ def test_notation_has_exactly_the_operators_of_client_programs() -> None:
     assert all(callable(getattr(notation, name)) for name in FUNCTIONS)
 
 
-def test_every_draw_is_a_method_of_draw() -> None:
-    draw = notation.Draw(HALF)
-    assert all(callable(getattr(draw, name)) for name in (*DRAW_NAMES, "coin", "coins"))
-    with pytest.raises(AttributeError, match="it has coin"):
-        draw.die(6)
-
-
 SIGNS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[int, int], int]]] = {
     "add": (lambda a, b: a + b, lambda a, b: a + b),
     "sub": (lambda a, b: a - b + 9, lambda a, b: a - b + 9),
@@ -90,12 +83,6 @@ def test_draws_are_steps_in_the_order_of_the_calls() -> None:
         return where(coin, second, first)
 
     assert [name for name, _ in program_of(client).steps] == ["coin", "below", "below2", "report"]
-
-
-def test_list_of_numbers_is_one_table() -> None:
-    rank = FUNCTIONS["rank"]
-    program = program_of(lambda value, draw: rank([1, 3], value) + rank([1, 3], draw.below(5)))
-    assert program.tables == {"table": [1, 3]}
 
 
 def test_report_has_the_smallest_layout() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
+from case_files import case_table
 from ldp_budget import Collection, InvalidParameter, OutsideDomain
 from ldp_budget._numbers import is_number, number_in, value_of, whole_in
 from ldp_budget._validation import canonical_text
@@ -106,23 +107,7 @@ def test_survey_file_has_its_texts_in_one_form(tmp_path: Path) -> None:
 
 # -- numbers ---------------------------------------------------------------------------------------------------
 
-NO_NUMBERS = [
-    "1_000",
-    "１２",
-    "١٢",
-    "0x10",
-    "inf",
-    "nan",
-    "Infinity",
-    "1e",
-    "--1",
-    "1,5",
-    "1.000,5",
-    "",
-    ".",
-    "+",
-    "½",
-]
+NO_NUMBERS = case_table("text_forms", "NO_NUMBERS")
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)

@@ -44,11 +44,6 @@ def test_batch_with_too_many_line_ends_is_refused_before_it_is_split(
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
 
 
-def test_blank_lines_between_the_lines_are_skipped(client: TestClient) -> None:
-    answer = sent(client, b"\n\n" + LINE + b"\n \n" + LINE, "blank")
-    assert [json.loads(row)["line"] for row in answer.text.splitlines()] == [3, 5]
-
-
 COIN = {"name": "rr", "epsilon": "0.1"}
 
 
@@ -109,16 +104,6 @@ def test_wrong_common_line_is_refused_and_charges_nothing(client: TestClient, fi
     assert sent(client, body_of({"user": "zoe", "mechanism": COIN}), "wrong").status_code == 200
 
 
-def test_lines_with_common_members_may_be_more(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spends, "MOST_LINES", 3)
-    monkeypatch.setattr(spends, "MOST_ALIKE", 6)
-    common = {"common": {"mechanism": COIN}}
-    users = [{"user": f"many {number}"} for number in range(7)]
-    assert len(rows_of(sent(client, b"\n \n" + body_of(common, *users[:6]), "many"))) == 6
-    assert sent(client, body_of(common, *users), "too many").status_code == 413
-    assert sent(client, body_of(*({**each, "mechanism": COIN} for each in users[:4])), "plain").status_code == 413
-
-
 def test_line_that_is_too_long_has_a_problem_and_the_others_are_charged(client: TestClient) -> None:
     long = b'{"user": "bob", "note": "' + b"x" * spends.MOST_LINE_BYTES + b'"}'
     rows = [json.loads(row) for row in sent(client, LINE + b"\n" + long, "long").text.splitlines()]
@@ -135,12 +120,6 @@ def test_batches_that_take_too_much_memory_together_are_refused(
     assert int(answer.headers["Retry-After"]) >= 1
     monkeypatch.undo()
     assert sent(client, LINE, "memory").status_code == 200
-
-
-def test_memory_of_a_batch_is_given_back(client: TestClient) -> None:
-    for body in (LINE, b"x", b"\n" * 30_000):
-        sent(client, body, f"back {len(body)}")
-    assert client.app.state.load.batch_bytes == 0  # type: ignore[attr-defined]
 
 
 def test_error_of_a_line_does_not_keep_its_content() -> None:

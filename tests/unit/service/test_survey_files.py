@@ -122,15 +122,6 @@ def test_page_files_name_no_other_host(client: TestClient) -> None:
         assert set(re.findall(r"(?:https?:)?//[a-z][\w.-]+\.[a-z]+", text)) <= {"http://www.w3.org"}, "an address"
 
 
-def test_page_of_an_unknown_survey_is_404(client: TestClient) -> None:
-    assert [client.get(f"/s/{name}").status_code for name in ("commute", "start%20page", "nix", "a%2Fb")] == [
-        200,
-        200,
-        404,
-        404,
-    ]
-
-
 @pytest.mark.parametrize("path", ["/s", "/s/", "/s/commute/", "/survey/commute", "/me/too", "/checks"])
 def test_unknown_address_is_a_page_for_people_and_a_problem_for_programs(client: TestClient, path: str) -> None:
     people = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", "Accept-Language": "ko"}
@@ -143,10 +134,6 @@ def test_unknown_address_is_a_page_for_people_and_a_problem_for_programs(client:
         asked = client.get(path, headers=headers)
         assert (asked.status_code, asked.headers["Content-Type"]) == (404, "application/problem+json")
     assert client.get(f"/v1{path}", headers=people).headers["Content-Type"] == "application/problem+json"
-
-
-def test_page_has_the_limits_of_the_device(client: TestClient) -> None:
-    assert '<body data-lifetime="3" data-day="0.5">' in client.get("/me").text
 
 
 # -- the bundle ----------------------------------------------------------------------------------------------------
