@@ -2,7 +2,7 @@
 
     python docs/evidence/proofs.py
 
-Takes some minutes. `tests/unit/docs/test_proofs.py` compares some rows of the grid, and all of them with `--exhaustive`.
+Takes some minutes. `tests/unit/docs/test_proof_page.py` compares some rows of the grid, and all of them with `--exhaustive`.
 """
 
 from __future__ import annotations

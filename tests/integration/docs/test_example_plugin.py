@@ -122,7 +122,7 @@ def test_plugin_runs_a_survey_from_agreement_to_estimate(machine: Machine) -> No
     assert machine.ldp_budget("ledger", "verify")["ok"]
 
 
-@pytest.mark.exhaustive  # what a check makes of an honest plugin is seen by tests/integration/cli/test_plugin_commands.py
+@pytest.mark.exhaustive  # what a check makes of an honest plugin is seen by tests/integration/cli/test_plugin_new_and_check.py
 def test_plugin_is_certified_as_audited(machine: Machine) -> None:
     certificate = machine.ldp_budget("plugin", "check", "ldp_budget_olh", "--samples", "50000")
     [checked] = certificate["mechanisms"]

@@ -1,6 +1,6 @@
 """The README in Korean says what the one in English says: the same blocks, commands, links and figures.
 
-`test_docs.py` runs the blocks of the English one.
+`test_page_blocks.py` runs the blocks of the English one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The plugin tutorial: the list of hooks agrees with the code, and so does the discrete Gaussian's guarantee.
 
-`test_docs.py` runs its blocks.
+`test_page_blocks.py` runs its blocks.
 """
 
 from __future__ import annotations
