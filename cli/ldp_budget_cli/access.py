@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -26,6 +27,7 @@ from .tables import print_row_table
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget_service.api_keys import ApiKey
     from ldp_budget_service.invitations import Invitations
@@ -341,15 +343,27 @@ def invite(
         collection, repeats.counting(users), ledger.now() + timedelta(days=expires), round=round
     )
     digest = ledger.collection(collection).definition()["digest"]
-    print_rows(_links(made, address, digest), form or CSV, _INVITE_COLUMNS)
+    print_rows(_links(made, address, digest[:_DIGITS] + _log_key(ledger)), form or CSV, _INVITE_COLUMNS)
     repeats.warn_of_case()
     if service == _LOCAL:
         click.echo(f"Warning: the links open only on this machine ({_LOCAL}). Add --service https://HOST", err=True)
 
 
-def _links(made: Iterable[tuple[str, str]], address: str, digest: str) -> Iterator[dict[str, str]]:
-    # The digest tells the page which definition the link was made for. Browsers never send the fragment of a URL.
-    return ({"user": user, "link": f"{address}#{token}~{digest[:_DIGITS]}"} for user, token in made)
+def _links(made: Iterable[tuple[str, str]], address: str, agreed: str) -> Iterator[dict[str, str]]:
+    # What was agreed: the definition, and the key of the publications. Browsers never send the fragment of a URL.
+    return ({"user": user, "link": f"{address}#{token}~{agreed}"} for user, token in made)
+
+
+def _log_key(ledger: Accountant) -> str:
+    """Return the hash of the public key of the log of publications, for a link; nothing without such a key."""
+    from ldp_budget.errors import NotSupported, PublicationError
+    from ldp_budget_surveys.publication.publisher import Publisher
+
+    try:
+        key = Publisher(ledger).key().verifier_key
+    except (NotSupported, PublicationError):
+        return ""
+    return f"~{sha256(key.encode()).hexdigest()[:_DIGITS]}"
 
 
 def _address(service: str, collection: str) -> str:

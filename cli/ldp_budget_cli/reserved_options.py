@@ -93,6 +93,7 @@ OPTIONS = (
     "proof",
     "proxy",
     "public",
+    "publications",
     "purpose",
     "question",
     "rake",

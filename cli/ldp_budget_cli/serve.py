@@ -67,6 +67,12 @@ PROXIES = ("127.0.0.1", "::1")
     metavar="URL",
     help="Allow the pages of this web origin, such as https://app.example, to call the service from a browser. Repeatable.",
 )
+@click.option(
+    "--publications",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Show the published survey in FOLDER, or in FOLDER/NAME, on the page /check.",
+)
 @click.option("--no-request-log", is_flag=True, help="Log no line for each request.")
 @click.option("--in-memory", is_flag=True, help="Serve an empty ledger that ends with the process, for experiments.")
 @click.pass_context

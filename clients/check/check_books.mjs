@@ -664,7 +664,7 @@ const check = async (files, vkeys, receipts = [], proof = null, seen = null) => 
   };
 };
 
-export { Refused, amount, canonical, check, hexOf, plain, quoted, sha256 };
+export { Refused, amount, canonical, check, hexOf, lawOf, plain, quoted, sha256 };
 
 if (typeof process !== "undefined" && process.argv?.[1]?.endsWith("check_books.mjs")) {
   const { readFileSync, statSync } = await import("node:fs"), { join: path } = await import("node:path");

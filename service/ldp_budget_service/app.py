@@ -16,7 +16,7 @@ from ldp_budget.accounting.approvals import Approvals
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.invitations import Invitations
 
-from . import auth, html_pages, problems, schemas
+from . import auth, html_pages, problems, publications, schemas
 from .compute_pool import Workers
 from .error_codes import as_json
 from .observability import health, metrics
@@ -41,7 +41,7 @@ Errors are problem details (RFC 9457) whose `type` ends in the code of the error
 need an `Idempotency-Key`. The header `Journal-Position` of an answer is the position of the journal.
 """
 
-ROUTERS = (*ROUTES, health.router, metrics.router, html_pages.router)
+ROUTERS = (*ROUTES, health.router, metrics.router, html_pages.router, publications.router)
 
 ESTIMATE_BYTES = 2 << 30
 """Maximum address space of a process that estimates, in bytes."""
@@ -53,7 +53,7 @@ LARGE = ("/v1/spends:batch",)
 METHODS = ("GET", "POST", "PUT", "DELETE")
 SENT_HEADERS = (
     *("Authorization", "Content-Type", "Idempotency-Key", "If-None-Match"),
-    *("X-Collection", "X-Label", "X-User", "Charge-Mark", "Report-Mark"),
+    *("X-Collection", "X-Label", "X-User", "Charge-Mark", "Report-Mark", "Proof-Token"),
 )
 """The request headers that a page of another origin may send."""
 READ_HEADERS = (

@@ -242,6 +242,8 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/v1/officer/policies"): Access("policy"),
     ("GET", "/v1/officer/keys"): Access("policy"),
     ("GET", "/v1/officer/records"): Access("policy"),
+    ("GET", "/v1/collections/{name}/proof"): _OPEN,
+    ("GET", "/publications/{collection}/{file}"): _OPEN,
     ("GET", "/v1/me"): Access(INVITED, FREE, FREE, invited=True),
     ("GET", "/v1/me/proof"): Access(INVITED, FREE, FREE, invited=True),
     ("GET", "/problems/{code}"): _OPEN,

@@ -38,6 +38,12 @@ ChargeMark = Annotated[
 ]
 
 
+ProofToken = Annotated[
+    str | None,
+    Header(alias="Proof-Token", description="The token of the receipt, `publication.proof`.", examples=[_EXAMPLE]),
+]
+
+
 class AccountProof(BaseModel):
     """The place of an account in the tree of accounts, and the salt and total of its leaf."""
 
@@ -90,8 +96,8 @@ def promise_of(accountant: Accountant, collection: str, digest: str, policy: str
         return None
 
 
-def proof_of(accountant: Accountant, user: str, collection: str, mark: bytes) -> dict[str, Any]:
-    """Return the proof of a user for one of her charges. Raises `ServiceError` if there is none."""
+def proof_of(accountant: Accountant, user: str | None, collection: str, mark: bytes) -> dict[str, Any]:
+    """Return the proof of a user for one of her charges; None: of any user. Raises `ServiceError` if there is none."""
     from ldp_budget_surveys.publication.publisher import Publisher
 
     try:
@@ -99,6 +105,8 @@ def proof_of(accountant: Accountant, user: str, collection: str, mark: bytes) ->
     except NotSupported:  # a ledger in memory
         raise ServiceError("not-published", f"collection {collection} is not published") from None
     try:
+        if user is None:
+            return publisher.prove_mark(collection, mark)
         return publisher.prove_to(user, collection, mark)
     except PublicationError as error:
         if not error.reason:

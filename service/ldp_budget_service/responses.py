@@ -94,6 +94,11 @@ class ReceiptAnswer(BaseModel):
     promise: dict[str, Any] | None = Field(
         None, description="Of a report with marks: the lifetime limit, signed for the receipt of the respondent."
     )
+    publication: dict[str, Any] | None = Field(
+        None,
+        description="Of an invitation's report with marks: the path of the published folder, the public key of its log, and "
+        "a token for the proof of this charge, for the receipt.",
+    )
 
 
 def at_position(position: str | None) -> dict[str, str]:

@@ -39,6 +39,8 @@ class Settings:
         verify_hours: hours between two verifications of the ledger; 0: only on request.
         origins: web origins whose pages may call the service from a browser, such as `https://app.example`; none by
             default. Every request still needs its API key or invitation.
+        publications: the folder that `ldp-budget publish` wrote for a collection, or a folder of such folders, each with the
+            name of its collection. The page `/check` fetches them. None: no publication is served.
 
     Raises:
         InvalidParameter: an origin is not `https://HOST` or `http://HOST`, with a port if it is not the usual one.
@@ -65,6 +67,7 @@ class Settings:
     usage_seconds: float = 5
     verify_hours: float = 0
     origins: tuple[str, ...] = ()
+    publications: str | None = None
 
     def __post_init__(self) -> None:
         for origin in self.origins:

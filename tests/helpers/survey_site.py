@@ -95,6 +95,8 @@ class Site:
 
     accountant: Accountant
     origin: str
+    log_key: str = ""
+    """The end of a link that names the key of the publications."""
 
     def link(
         self, user: str, collection: str = "commute", *, agreed: bool = True, lang: str = "", **more: Any
@@ -103,7 +105,7 @@ class Site:
         [token] = tokens(self.accountant, [user], collection, **more)
         digest = self.accountant.collection(collection).client if agreed else None
         query = f"?lang={lang}" if lang else ""
-        return f"{self.page(collection)}{query}#{token}" + (f"~{digest[:32]}" if digest else "")
+        return f"{self.page(collection)}{query}#{token}" + (f"~{digest[:32]}{self.log_key}" if digest else "")
 
     def page(self, collection: str = "commute") -> str:
         return f"{self.origin}/s/{collection.replace(' ', '%20')}"

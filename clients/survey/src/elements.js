@@ -59,6 +59,7 @@ const SIGNS = {
   arrived: "m-3.4 25.6-5.2-5.2-2.6 2.6 7.8 7.8 15-15-2.6-2.6Z",
   waiting: "m-1.9 9v12.2l8.3 5 1.9-3.1-6.5-3.9V9Z",
   stopped: "m-10 18v4h20v-4Z",
+  warned: "m-2 9v13h4v-13Zm0 17v4h4v-4Z",
 };
 
 /** An icon. The page draws it itself, because it may be offline. @param {keyof SIGNS} kind */

@@ -4,8 +4,11 @@
 import { toHex } from "../../js/src/bytes.js";
 import { newMarkSecret } from "../../js/src/marks.js";
 import { announce, el, section } from "./elements.js";
+import { qrCode, qrPicture } from "./qr_code.js";
+import { MEASURES, fragmentOf } from "./receipt_links.js";
+import { save } from "./saved_files.js";
 import { Problem, markHeaders, proofAt } from "./service.js";
-import { said, say, shortDate } from "./texts.js";
+import { language, said, say, shortDate } from "./texts.js";
 
 /** @typedef {import("../../js/src/outbox.js").Entry} Entry */
 /** @typedef {import("./main.js").Device} Device */
@@ -13,8 +16,6 @@ import { said, say, shortDate } from "./texts.js";
 const CHECKER = "/check";
 /** Of the device's own charge. Only rounding may make the two differ. */
 const LEAST_SHARE = 0.999;
-/** The order of the costs in a response of the service. */
-const MEASURES = ["epsilon", "delta", "rho", "mu_squared"];
 
 /** A new secret for the marks of one report, in hexadecimal. */
 export const drawnSecret = () => toHex(newMarkSecret());
@@ -31,18 +32,27 @@ export function receiptOf(entry) {
   return {
     ...{ format: "ldp-budget receipt", version: 1, collection: entry.collection, client: entry.digest },
     ...{ secret: entry.about.secret, report: toHex(entry.report), costs, promise: entry.receipt.promise ?? null },
+    publication: publicationOf(entry),
   };
 }
 
-/**
- * Saves a file on the device.
- * @param {string} name
- * @param {string | Uint8Array} content
- */
-export function save(name, content) {
-  const url = URL.createObjectURL(new Blob([/** @type {any} */ (content)], { type: "application/json" }));
-  el("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+/** Where the survey is published, and under which key, as the service said when it charged. @param {any} entry */
+function publicationOf({ about, receipt: { publication } }) {
+  if (!publication) return null; // an earlier version of the service
+  const { address, key, proof } = publication;
+  return { address: address && new URL(address, location.origin).href, key, invitation: about.log ?? null, proof };
+}
+
+/** The address of the page that checks a receipt. @param {any} entry */
+const checkOf = (entry) => `${CHECKER}?lang=${language}#${fragmentOf(receiptOf(entry))}`;
+
+/** The link that checks the respondent's part, and the receipt as a code for another device. @param {any} entry */
+function checkShown(entry) {
+  const code = qrCode(new URL(checkOf(entry), location.origin).href);
+  return [
+    el("p", {}, el("a", { href: checkOf(entry), class: "secondary", target: "_blank", rel: "noopener" }, say("proof.check"))),
+    code && el("details", {}, el("summary", {}, say("proof.qr")), el("p", {}, say("proof.qr_hint")), qrPicture(code, say("proof.qr"))),
+  ];
 }
 
 /**
@@ -59,9 +69,10 @@ export function partShown(entry, token, device, deleted) {
   const ask = el("button", { type: "button", class: "secondary", onclick: () => proved(entry, token, found) }, say("proof.get"));
   return section(say("proof.title"), { id: "part" },
     el("p", {}, say("proof.text")),
+    checkShown(entry),
+    el("p", { class: "hint" }, say("proof.others")),
     el("p", {}, ask),
     found,
-    el("p", {}, el("a", { href: CHECKER, target: "_blank", rel: "noopener" }, say("proof.check"))),
     deletion(entry, device, deleted));
 }
 
@@ -77,6 +88,7 @@ export function receiptsShown(entries, device, deleted) {
   const rows = mine.map((entry) =>
     el("div", { class: "service" },
       el("h3", {}, entry.about.title || entry.collection, " · ", el("time", { datetime: entry.at }, shortDate(entry.at))),
+      checkShown(entry),
       el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => saveReceipt(entry) }, say("proof.save"))),
       deletion(entry, device, deleted)));
   return section(say("proof.receipts"), { id: "receipts" }, rows);

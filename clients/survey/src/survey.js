@@ -12,6 +12,7 @@ import { drawnSecret, partShown, receiptOf } from "./receipts.js";
 import { taken } from "./links.js";
 import { Question, wordsOf } from "./questions.js";
 import { bytesShown, likeliest, likelihoodsShown } from "./report.js";
+import { save } from "./saved_files.js";
 import { Problem, definitionOf, meAt } from "./service.js";
 import { date, said, say } from "./texts.js";
 
@@ -266,10 +267,10 @@ export class Survey {
 
   /** Charges, draws, stores and sends a report. This cannot be undone. @param {any} answer */
   async draw(answer) {
-    const { key, token } = /** @type {Required<Link>} */ (this.link);
+    const { key, token, log } = /** @type {Required<Link>} */ (this.link);
     const { guarantee } = this.definition;
     const { title, question } = this.words;
-    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
+    const about = { token, log, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
     const entry = await this.device.outbox.draw(key, /** @type {Client | Questionnaire} */ (this.client), answer, { about });
     this.changed(entry, undefined, true);
     await this.device.delivery.now();
@@ -359,9 +360,7 @@ export class Survey {
         ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt },
         ...receiptOf(entry),
       };
-      const url = URL.createObjectURL(new Blob([`${JSON.stringify(file, null, 2)}\n`], { type: "application/json" }));
-      el("a", { href: url, download: `${definition.name}.receipt.json` }).click();
-      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      save(`${definition.name}.receipt.json`, `${JSON.stringify(file, null, 2)}\n`);
     };
     return el("p", {}, el("button", { type: "button", class: "secondary", onclick: saved }, say("receipt.export")));
   }

@@ -33,7 +33,8 @@ from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sen
 from ..error_codes import ServiceError
 from ..estimates import RoundsToEstimate
 from ..problems import JSON, documented, json_answer
-from ..proofs import ChargeMark, ProofAnswer, ReportMark, mark_in, marks_in, promise_of, proof_of
+from ..proofs import ChargeMark, ProofAnswer, ProofToken, ReportMark, mark_in, marks_in, promise_of, proof_of
+from ..publications import is_proof_token, publication_for
 from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, Whole, required
 
@@ -292,8 +293,30 @@ def proof(invited: Invited, mark: ChargeMark = None) -> Response:
     """
     if mark is None:
         raise InvalidParameter("Charge-Mark", "a header with the mark of the charge, 32 hexadecimal digits")
-    accountant, name = invited.accountant, invited.collection.name
-    found = proof_of(accountant, invited.user, name, mark_in("Charge-Mark", mark))
+    return _proved(invited.accountant, invited.user, invited.collection.name, mark_in("Charge-Mark", mark))
+
+
+@me_router.get(
+    "/v1/collections/{name:name}/proof",
+    response_model=ProofAnswer,
+    responses=documented("not-published", "no-charge", "proofs-destroyed", key=False),
+)
+def proof_of_receipt(name: str, request: Request, mark: ChargeMark = None, token: ProofToken = None) -> Response:
+    """Return the proof of the respondent who has the receipt, in the newest publication of the collection.
+
+    No invitation is required: the receipt's `publication.proof` opens the proof of its own charge, and nothing else. The body
+    is canonical JSON, as that of `GET /v1/me/proof`.
+    """
+    if mark is None:
+        raise InvalidParameter("Charge-Mark", "a header with the mark of the charge, 32 hexadecimal digits")
+    accountant, place = request.app.state.accountant, mark_in("Charge-Mark", mark)
+    if token is None or not is_proof_token(accountant, token, name, place):
+        raise ServiceError("no-charge", f"no charge of collection {name} has this mark and this Proof-Token")
+    return _proved(accountant, None, name, place)
+
+
+def _proved(accountant: Accountant, user: str | None, name: str, mark: bytes) -> Response:
+    found = proof_of(accountant, user, name, mark)
     return Response(canonical_json(found), media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
@@ -407,8 +430,12 @@ def take(
     receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)
     if marks is None:
         return receipt_response(caller, receipt)
-    promise = promise_of(sender.accountant, sender.held.collection.name, sender.held.digest, sender.policy)
-    return receipt_response(caller, receipt, promise=promise)
+    accountant, name = sender.accountant, sender.held.collection.name
+    more: dict[str, Any] = {"promise": promise_of(accountant, name, sender.held.digest, sender.policy)}
+    if sender.caller == CALLER:  # an application must not learn later totals of its users
+        has_folder = request.app.state.settings.publications is not None
+        more["publication"] = publication_for(accountant, name, marks.charge, has_folder)
+    return receipt_response(caller, receipt, **more)
 
 
 def check_digest(found: str | None, expected: str) -> None:

@@ -217,7 +217,10 @@ class Publisher:
             secret_of_device = bytes.fromhex(receipt["secret"])
         except (KeyError, TypeError, ValueError):
             raise InvalidParameter("receipt", "a receipt of `randomize --receipts`", "another file") from None
-        mark = Marks.of(secret_of_device).charge
+        return self.prove_mark(collection, Marks.of(secret_of_device).charge)
+
+    def prove_mark(self, collection: str, mark: bytes) -> dict[str, Any]:
+        """Return the proof for the charge with this mark. Raises as `prove`."""
         return self._proof(collection, lambda: self._books.find(mark), "belongs to this receipt")
 
     def prove_to(self, user: str, collection: str, mark: bytes) -> dict[str, Any]:

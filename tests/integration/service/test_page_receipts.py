@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,16 +68,11 @@ def _kept(page: Any) -> str:
     return found
 
 
-def _check(page: Any, site: Path, key: str, receipt: Path, proof: Path) -> str:
-    if not page.inner_text("#count"):
-        page.set_input_files("#folder", str(site))
-        page.wait_for_selector("#count:not(:empty)")
-    page.fill("#key", key)
-    page.set_input_files("#receipt", str(receipt))
-    page.set_input_files("#proof", str(proof))
-    page.click("#check")
-    page.wait_for_selector("#result .proved, #result .refused + .refused")
-    shown: str = page.inner_text("#result")
+def _check(page: Any, *files: Path) -> str:
+    page.evaluate("document.querySelector('h1').removeAttribute('data-verdict')")
+    page.set_input_files("#files", list(files))
+    page.wait_for_selector("h1[data-verdict]")
+    shown: str = page.inner_text("main")
     return shown
 
 
@@ -92,22 +88,28 @@ def test_respondent_answers_saves_her_receipt_and_checks_her_part(site: Site, co
     publisher.publish(site.accountant.collection("commute"), tmp_path / "site")
 
     proof = _saved(page, "Save my proof", tmp_path / "proof.json")
+    archive = Path(shutil.make_archive(str(tmp_path / "site"), "zip", tmp_path / "site"))
     with context.expect_page() as opened:
         page.get_by_role("link", name="Check my part").click()
     checker = opened.value
     checker.wait_for_load_state()
+    checker.wait_for_selector("[data-asked=nofolder]")  # this service shows no publications
     context.set_offline(True)  # the checker needs no network
-    shown = _check(checker, tmp_path / "site", key, receipt, proof)
-    assert "signed by ask.example.org/surveys" in shown
-    assert "Your charge of ε = 1 is among them." in shown
-    assert "Your report is among the 6 reports." in shown
+    checker.set_input_files("#files", [archive, receipt, proof])
+    checker.wait_for_selector("[data-asked=nokey]")
+    checker.fill("#key", key)
+    checker.get_by_role("button", name="Check", exact=True).click()
+    checker.wait_for_selector("h1[data-verdict=proved]")
+    shown = checker.inner_text("main")
+    assert "ask.example.org/surveys signed the statement" in shown
+    assert "Your charge of ε = 1 is one of 6" in shown
+    assert "Your report is one of the 6 reports." in shown
     assert "at least what your receipts say" in shown
-    assert "Refused" not in shown
 
     changed = json.loads(receipt.read_text())
     changed["report"] = f"{int(changed['report'], 16) ^ 1:02x}"
     (tmp_path / "changed.json").write_text(json.dumps(changed))
-    shown = _check(checker, tmp_path / "site", key, tmp_path / "changed.json", proof)
+    shown = _check(checker, tmp_path / "changed.json")
     assert "your report is not among the reports" in shown
 
 
@@ -144,7 +146,9 @@ def test_receipt_of_an_expired_link_is_saved_from_my_budget(site: Site, context:
     Invitations(site.accountant).revoke("commute")
     page.goto(f"{site.origin}/me")
     receipt = json.loads(_saved(page, "Save my receipt", tmp_path / "receipt.json").read_text())
-    assert receipt.keys() == {"format", "version", "collection", "client", "secret", "report", "costs", "promise"}
+    needed = {"format", "version", "collection", "client", "secret", "report", "costs", "promise"}
+    assert receipt.keys() == needed | {"publication"}
+    assert receipt["publication"].keys() == {"address", "key", "invitation", "proof"}
     assert receipt["costs"]["epsilon"] == 10**9
     assert receipt["client"] == site.accountant.collection("commute").client
 

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from ldp_budget import Accountant
 from ldp_budget.accounting.books import MARK_BYTES
 from ldp_budget.reports.inbox import Inbox, Marks
-from ldp_budget_service import create_app
+from ldp_budget_service import Settings, create_app
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget_verify.shipped_checkers import checker
@@ -231,3 +231,89 @@ def test_report_mark_that_was_copied_does_not_prevent_a_publication(
     records = (tmp_path / "site" / "reports.bin").read_bytes()
     marks = {records[place : place + MARK_BYTES] for place in range(0, len(records), MARK_BYTES + 1)}
     assert (len(records), len(marks)) == (4 * 17, 4)
+
+
+# -- the folder, and the proof of a receipt ----------------------------------------------------------------------------
+
+
+def _publication(device: Device) -> dict[str, Any]:
+    found: dict[str, Any] = device.send().json()["publication"]
+    return found
+
+
+@pytest.mark.slow
+def test_receipt_opens_its_proof_without_an_invitation(
+    devices: list[Device], client: TestClient, accountant: Accountant, tmp_path: Path
+) -> None:
+    tokens_of = [_publication(device)["proof"] for device in devices[:2]]
+    publish(accountant, tmp_path)
+
+    def asked(place: int, token: str, name: str = "commute") -> Any:
+        mark = devices[place].marks["Charge-Mark"]
+        return client.get(f"/v1/collections/{name}/proof", headers={"Charge-Mark": mark, "Proof-Token": token})
+
+    answer = asked(0, tokens_of[0])
+    assert answer.content == devices[0].proof().content
+    assert answer.headers["Cache-Control"] == "no-store"
+    for place, token, name in (
+        (0, tokens_of[1], "commute"),
+        (0, tokens_of[0], "many"),
+        (0, "", "commute"),
+        (0, "é", "commute"),
+    ):
+        headers = {
+            "Charge-Mark": devices[place].marks["Charge-Mark"],
+            "Proof-Token": token.encode(),
+        }
+        assert code(client.get(f"/v1/collections/{name}/proof", headers=headers)) == (404, "no-charge")
+    accountant.erase("user0")
+    assert code(asked(0, tokens_of[0])) == (404, "no-charge")
+
+
+def test_application_gets_no_token_for_the_proof_of_a_user(client: TestClient, accountant: Accountant) -> None:
+    """With one it would learn the totals of her later charges."""
+    _, secret = ApiKeys(accountant).create("app", ["collect"])
+    report, charge = Marks.of(os.urandom(16))
+    headers = {
+        **{"Authorization": f"Bearer {secret}", "X-User": "ada", "Idempotency-Key": "k"},
+        **{"X-Collection": accountant.collection("commute").definition()["digest"]},
+        **{"Report-Mark": report.hex(), "Charge-Mark": charge.hex()},
+    }
+    answer = client.post("/v1/collections/commute/reports", content=b"\x02", headers=headers)
+    assert (answer.status_code, "publication" in answer.json()) == (200, False)
+
+
+@pytest.mark.slow
+def test_receipt_has_the_address_and_the_key_of_the_publication(accountant: Accountant, tmp_path: Path) -> None:
+    plain = Device(TestClient(create_app(accountant)), accountant, "ada")
+    assert _publication(plain) | {"proof": ""} == {"address": None, "key": None, "proof": ""}
+    key = publish(accountant, tmp_path)
+    shown = TestClient(create_app(accountant, Settings(publications=str(tmp_path / "site"))))
+    found = _publication(Device(shown, accountant, "bob"))
+    assert (found["address"], found["key"]) == ("/publications/commute/", key)
+    assert shown.get(f"{found['address']}checkpoint").content == (tmp_path / "site" / "checkpoint").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inside", ["", "commute"])
+def test_published_files_are_served_and_no_others(
+    devices: list[Device], accountant: Accountant, tmp_path: Path, inside: str
+) -> None:
+    devices[0].send()
+    publisher = Publisher(accountant)
+    publisher.new_key("log")
+    publisher.publish(accountant.collection("commute"), tmp_path / "site" / inside)
+    (tmp_path / "site" / inside / "private.txt").write_text("private")
+    (tmp_path / "checkpoint").write_text("outside")
+    shown = TestClient(create_app(accountant, Settings(publications=str(tmp_path / "site"))))
+    for name in ("checkpoint", "client.json", "charges.bin", "reports.bin", "tile/entries/000.p/1", "tile/0/000.p/1"):
+        answer = shown.get(f"/publications/commute/{name}")
+        assert answer.content == (tmp_path / "site" / inside / name).read_bytes()
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    for path in (
+        *("commute/private.txt", "commute/", "commute/tile/0/000.p/2", "many/checkpoint", "nix/checkpoint"),
+        *("commute/..%2F..%2Fcheckpoint", "..%2Fcheckpoint", "%2E%2E/checkpoint", "commute/../checkpoint%00"),
+    ):
+        assert shown.get(f"/publications/{path}").status_code == 404, path
+    without = TestClient(create_app(accountant))
+    assert code(without.get("/publications/commute/checkpoint")) == (404, "not-found")

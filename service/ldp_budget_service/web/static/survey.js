@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 36 files with the digest 6a5047af43a2faab158b3ecf6c7902cc1e132793580348933c45296a8d1b5070
+// made by clients/survey/build.mjs from 39 files with the digest 65477e7a13757ef8d27ac4c1ef8f9ba6fe0806ad3039e16f81f85ffc979f3f00
 // service/ldp_budget_service/web/texts/survey.de.json
 var survey_de_default = {
   language: "de",
@@ -181,10 +181,13 @@ var survey_de_default = {
   "kind.committed": "bestätigt",
   "kind.voided": "zurückgegeben",
   "proof.title": "Prüfen Sie, ob Sie gezählt wurden",
-  "proof.text": "Wenn diese Umfrage veröffentlicht ist, können Sie prüfen, ob Ihr Bericht gezählt wurde und ob Ihre Abbuchung stimmt. Sie brauchen dreierlei: Ihre Quittung als Datei, Ihren Nachweis und den veröffentlichten Ordner. Speichern Sie die Quittung jetzt. Den Nachweis bekommen Sie nach der Veröffentlichung mit demselben persönlichen Link. Die Prüfung läuft auf Ihrem Gerät und sendet nichts.",
+  "proof.text": "Wenn diese Umfrage veröffentlicht ist, können Sie prüfen, ob Ihr Bericht gezählt wurde und ob Ihre Abbuchung stimmt. Die Prüfung braucht Ihre Quittung und läuft auf Ihrem Gerät. Bewahren Sie die Quittung bis dahin auf: auf diesem Gerät, als Datei oder als QR-Code.",
   "proof.get": "Meinen Nachweis speichern",
   "proof.saved": "Der Nachweis ist gespeichert. Er enthält die Summe Ihrer Abbuchungen. Zeigen Sie ihn niemandem.",
   "proof.check": "Meinen Teil prüfen",
+  "proof.qr": "Meine Quittung als QR-Code zeigen",
+  "proof.qr_hint": "Lesen Sie ihn mit einem anderen Gerät ein, etwa mit dem Telefon. Dort öffnet sich die Prüfung. Der Code ist Ihre Quittung: Zeigen Sie ihn niemandem.",
+  "proof.others": "Prüfprogramme ohne Netz brauchen auch Ihren Nachweis als Datei. Es gibt ihn nach der Veröffentlichung.",
   "proof.receipts": "Quittungen auf diesem Gerät",
   "proof.save": "Meine Quittung speichern",
   "proof.delete": "Meine Quittung löschen",
@@ -380,10 +383,13 @@ var survey_en_default = {
   "kind.committed": "confirmed",
   "kind.voided": "given back",
   "proof.title": "Check that you were counted",
-  "proof.text": "When this survey is published, you can check that your report is among the counted ones and that your charge is right. You need three things: your receipt as a file, your proof, and the published folder. Save the receipt now. Ask for the proof after the publication, with the same personal link. The check runs on your device and sends nothing.",
+  "proof.text": "When this survey is published, you can check that your report is among the counted ones and that your charge is right. The check needs your receipt, and runs on your device. Keep the receipt until then: on this device, as a file, or as a QR code.",
   "proof.get": "Save my proof",
   "proof.saved": "The proof is saved. It contains the total of your charges, so show it to no one.",
   "proof.check": "Check my part",
+  "proof.qr": "Show my receipt as a QR code",
+  "proof.qr_hint": "Scan it with another device, such as your phone. It opens the check there. The code is your receipt: show it to no one.",
+  "proof.others": "Programs without a network need your proof as a file, too. There is one after the publication.",
   "proof.receipts": "Receipts on this device",
   "proof.save": "Save my receipt",
   "proof.delete": "Delete my receipt",
@@ -579,10 +585,13 @@ var survey_ko_default = {
   "kind.committed": "확정됨",
   "kind.voided": "돌려받음",
   "proof.title": "내 답이 집계되었는지 확인",
-  "proof.text": "설문이 공개되면 내 보고서가 집계되었는지, 내 차감이 맞는지 확인할 수 있습니다. 세 가지가 필요합니다: 파일로 저장한 영수증, 내 증명, 공개된 폴더. 영수증은 지금 저장하세요. 증명은 공개된 뒤에 같은 개인 링크로 받으세요. 확인은 이 기기에서 이루어지며 아무것도 보내지 않습니다.",
+  "proof.text": "설문이 공개되면 내 보고서가 집계되었는지, 내 차감이 맞는지 확인할 수 있습니다. 확인에는 영수증이 필요하며, 이 기기에서 이루어집니다. 그때까지 영수증을 이 기기에 두거나 파일 또는 QR 코드로 보관하세요.",
   "proof.get": "내 증명 저장",
   "proof.saved": "증명을 저장했습니다. 차감 합계가 들어 있으니 아무에게도 보여 주지 마세요.",
   "proof.check": "내 부분 확인",
+  "proof.qr": "내 영수증을 QR 코드로 보기",
+  "proof.qr_hint": "휴대전화 같은 다른 기기로 찍으면 그 기기에서 확인이 열립니다. 이 코드가 바로 영수증이니 아무에게도 보여 주지 마세요.",
+  "proof.others": "네트워크를 쓰지 않는 확인 프로그램에는 증명 파일도 필요합니다. 증명은 설문이 공개된 뒤에 받을 수 있습니다.",
   "proof.receipts": "이 기기의 영수증",
   "proof.save": "내 영수증 저장",
   "proof.delete": "내 영수증 삭제",
@@ -1502,14 +1511,14 @@ function trials(program, report) {
   const spend = (trials2 = 1) => {
     if ((left -= trials2) < 0) throw new RangeError("too many outcomes");
   };
-  const times = (factor) => {
+  const times2 = (factor) => {
     likely += Math.log(factor);
   };
   const be = (drawn2, value) => {
-    if (drawn2.value !== void 0) times(+(drawn2.value == value));
+    if (drawn2.value !== void 0) times2(+(drawn2.value == value));
     else {
       known2.push(drawn2);
-      times(chance(drawn2, value));
+      times2(chance(drawn2, value));
       drawn2.value = value;
     }
   };
@@ -1550,7 +1559,7 @@ function trials(program, report) {
     subset: (m, n) => {
       let low = 0;
       return Array.from({ length: sized(n) }, (_, i) => {
-        times((i + 1) / (m - i));
+        times2((i + 1) / (m - i));
         low += 1 + pick(m - n + i + 1 - low);
         return low - 1;
       });
@@ -1580,7 +1589,7 @@ function trials(program, report) {
     for (step = 0; step < steps.length; step++) {
       place2 = 0;
       const found = told.get(steps[step][0]);
-      times(found?.likely ?? 1);
+      times2(found?.likely ?? 1);
       run.values.push(found?.numbers ?? program.steps[step](run));
     }
     const open = [];
@@ -1596,7 +1605,7 @@ function trials(program, report) {
     for (const [{ draws: draws2 = [] }] of open) for (const drawn2 of new Set(draws2)) seen.has(drawn2) ? drawn2.valueOf() : seen.add(drawn2);
     for (const [each2, target] of open) {
       if (likely === -Infinity) return 0;
-      times(solve(each2, target, [...new Set(each2.draws)].filter(({ value }) => value === void 0)));
+      times2(solve(each2, target, [...new Set(each2.draws)].filter(({ value }) => value === void 0)));
     }
     if (likely === -Infinity) return 0;
     first ??= likely;
@@ -1913,7 +1922,7 @@ function falling({ first, ratio, digits, floor, count }) {
   const least = BigInt(floor);
   sized(count);
   const most = 10n ** BigInt(digits);
-  const [times, power2] = decimal(ratio);
+  const [times2, power2] = decimal(ratio);
   let [weight, exponent] = decimal(first);
   let total = 0n;
   const totals = [0];
@@ -1921,7 +1930,7 @@ function falling({ first, ratio, digits, floor, count }) {
     const whole2 = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
     total += whole2 > least ? whole2 : least;
     totals.push(small(total));
-    weight *= times;
+    weight *= times2;
     exponent += power2;
     for (; weight >= most; exponent++) weight /= 10n;
   }
@@ -3069,9 +3078,9 @@ function ofFalling(table2, m, last) {
   return largest;
 }
 var bothWays = (a, b) => quotient(a > b ? a : b, a > b ? b : a);
-function power(ratio, times) {
+function power(ratio, times2) {
   let found = ONE2;
-  for (let square = ratio, left = times; left; left >>= 1n, square = product(square, square)) if (left & 1n) found = product(found, square);
+  for (let square = ratio, left = times2; left; left >>= 1n, square = product(square, square)) if (left & 1n) found = product(found, square);
   return found;
 }
 function answers({ kind, count: found }, count, size) {
@@ -3747,7 +3756,8 @@ var DISC = "M20 0a20 20 0 1 1 0 40 20 20 0 0 1 0-40Z";
 var SIGNS = {
   arrived: "m-3.4 25.6-5.2-5.2-2.6 2.6 7.8 7.8 15-15-2.6-2.6Z",
   waiting: "m-1.9 9v12.2l8.3 5 1.9-3.1-6.5-3.9V9Z",
-  stopped: "m-10 18v4h20v-4Z"
+  stopped: "m-10 18v4h20v-4Z",
+  warned: "m-2 9v13h4v-13Zm0 17v4h4v-4Z"
 };
 function mark(kind) {
   const sign = document.createElementNS(SVG, "svg");
@@ -3843,13 +3853,13 @@ function parts(limit) {
 }
 var inFigures = (limit, spent, cost) => cost ? moving(limit, spent, cost) : say("budget.now", { spent: up(spent), limit: down(limit) });
 function limitBar(limit, cost, inShares = false) {
-  const { name, resets, measure, capacity, spent } = parts(limit);
+  const { name, resets, measure, capacity: capacity2, spent } = parts(limit);
   if (measure !== "epsilon") {
-    const text2 = say("budget.share", { spent: share(capacity ? Math.min(1, spent / capacity) : 1) }) + resets;
-    return budgetBar({ name, limit: capacity, spent, text: text2 });
+    const text2 = say("budget.share", { spent: share(capacity2 ? Math.min(1, spent / capacity2) : 1) }) + resets;
+    return budgetBar({ name, limit: capacity2, spent, text: text2 });
   }
-  const text = (inShares ? shares : inFigures)(capacity, spent, cost);
-  return budgetBar({ name, limit: capacity, spent, asked: cost ?? 0, text: text + resets });
+  const text = (inShares ? shares : inFigures)(capacity2, spent, cost);
+  return budgetBar({ name, limit: capacity2, spent, asked: cost ?? 0, text: text + resets });
 }
 function deviceBars(balance, cost, inShares = false) {
   return deviceLines(balance).map(({ name, limit, spent }) => {
@@ -3867,9 +3877,9 @@ var deviceLines = (balance) => (
 function figures(limits, balance, cost, here) {
   const counted2 = limits.map(parts).filter(({ measure }) => measure === "epsilon");
   return [
-    ...counted2.map(({ name, capacity, spent }) => (
+    ...counted2.map(({ name, capacity: capacity2, spent }) => (
       /** @type {[string, string]} */
-      [name, inFigures(capacity, spent, cost)]
+      [name, inFigures(capacity2, spent, cost)]
     )),
     ...deviceLines(balance).map(({ name, limit, spent }) => (
       /** @type {[string, string]} */
@@ -3914,10 +3924,183 @@ function price(guarantee) {
 var priceHere = (guarantee) => promises(guarantee) ? epsilonOf(costOf(guarantee)) : void 0;
 var priceThere = (guarantee, quote) => promises(guarantee) && typeof quote?.cost.epsilon === "number" ? Math.max(quote.cost.epsilon, Number(guarantee.epsilon)) : null;
 
+// clients/survey/src/qr_code.js
+var CHECKS = [7, 10, 15, 20, 26, 18, 20, 24, 30, 18, 20, 24, 26, 30, 22, 24, 28, 30, 28, 28, 28, 28, 30, 30, 26, 28, ...Array(14).fill(30)];
+var BLOCKS = [1, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 4, 6, 6, 6, 6, 7, 8, 8, 9, 9, 10, 12, 12, 12, 13, 14, 15, 16, 17, 18, 19, 19, 20, 21, 22, 24, 25];
+var LOW2 = 1;
+var MASKS = [
+  (x, y) => (x + y) % 2 === 0,
+  (_, y) => y % 2 === 0,
+  (x) => x % 3 === 0,
+  (x, y) => (x + y) % 3 === 0,
+  (x, y) => (Math.floor(x / 3) + Math.floor(y / 2)) % 2 === 0,
+  (x, y) => x * y % 2 + x * y % 3 === 0,
+  (x, y) => (x * y % 2 + x * y % 3) % 2 === 0,
+  (x, y) => ((x + y) % 2 + x * y % 3) % 2 === 0
+];
+function centers(size) {
+  if (size === 1) return [];
+  const count = Math.floor(size / 7) + 2, last = 4 * size + 10;
+  const step = size === 32 ? 26 : 2 * Math.ceil((last - 6) / (2 * (count - 1)));
+  return [6, ...Array.from({ length: count - 1 }, (_, i) => last - step * (count - 2 - i))];
+}
+function capacity(size) {
+  const side = 4 * size + 17, along = centers(size).length;
+  const aligned = along && 25 * (along * along - 3) - 10 * (along - 2);
+  return Math.floor((side * side - 3 * 64 - 2 * (side - 16) - 31 - aligned - (size > 6 ? 36 : 0)) / 8);
+}
+function remainder(value, divisor, degree) {
+  let rest = value << degree;
+  for (let bit = 31 - Math.clz32(rest); bit >= degree; bit = 31 - Math.clz32(rest)) rest ^= divisor << bit - degree;
+  return rest;
+}
+function times(a, b) {
+  let product2 = 0;
+  for (let bit = 7; bit >= 0; bit--) product2 = product2 << 1 ^ (product2 & 128 ? 285 : 0) ^ (b >> bit & 1 ? a : 0);
+  return product2;
+}
+function checkOf(data, count) {
+  let generator = [1];
+  for (let i = 0, root2 = 1; i < count; i++, root2 = times(root2, 2)) {
+    generator = [...generator, 0].map((each, place2) => each ^ (place2 ? times(generator[place2 - 1], root2) : 0));
+  }
+  const rest = Array(count).fill(0);
+  for (const each of data) {
+    const factor = each ^ rest.shift();
+    rest.push(0);
+    for (let i = 0; i < count; i++) rest[i] ^= times(generator[i + 1], factor);
+  }
+  return rest;
+}
+function codewords(content, size) {
+  const total = capacity(size), blocks = BLOCKS[size - 1], checks = CHECKS[size - 1];
+  const room = total - blocks * checks, bits = [0, 1, 0, 0];
+  const put3 = (value, count) => {
+    for (let bit = count - 1; bit >= 0; bit--) bits.push(value >> bit & 1);
+  };
+  put3(content.length, size < 10 ? 8 : 16);
+  content.forEach((byte) => put3(byte, 8));
+  put3(0, Math.min(4, 8 * room - bits.length));
+  put3(0, (8 - bits.length % 8) % 8);
+  for (let pad = 0; bits.length < 8 * room; pad ^= 1) put3(pad ? 17 : 236, 8);
+  const data = Array.from({ length: room }, (_, i) => parseInt(bits.slice(8 * i, 8 * i + 8).join(""), 2));
+  const short = Math.floor(room / blocks), long = room % blocks, parts2 = [];
+  for (let i = 0, at2 = 0; i < blocks; i++) parts2.push(data.slice(at2, at2 += short + (i >= blocks - long ? 1 : 0)));
+  const interleaved = (rows) => Array.from({ length: Math.max(...rows.map((row2) => row2.length)) }, (_, i) => rows.flatMap((row2) => i < row2.length ? [row2[i]] : [])).flat();
+  return [...interleaved(parts2), ...interleaved(parts2.map((part) => checkOf(part, checks)))];
+}
+function patterns(size, mask) {
+  const side = 4 * size + 17, grid = () => Array.from({ length: side }, () => Array(side).fill(false)), [dark, set] = [grid(), grid()];
+  const put3 = (x, y, is) => {
+    if (x < 0 || y < 0 || x >= side || y >= side) return;
+    [dark[y][x], set[y][x]] = [is, true];
+  };
+  const square = (x, y, reach) => {
+    for (let i = -reach; i <= reach; i++) for (let j = -reach; j <= reach; j++) {
+      const ring = Math.max(Math.abs(i), Math.abs(j));
+      put3(x + i, y + j, reach === 4 ? ring !== 2 && ring !== 4 : ring !== 1);
+    }
+  };
+  for (let i = 0; i < side; i++) {
+    put3(6, i, i % 2 === 0);
+    put3(i, 6, i % 2 === 0);
+  }
+  const places = centers(size), last = places[places.length - 1];
+  for (const x of places) for (const y of places) if (!(x === 6 && (y === 6 || y === last)) && !(y === 6 && x === last)) square(x, y, 2);
+  for (const [x, y] of [[3, 3], [side - 4, 3], [3, side - 4]]) square(x, y, 4);
+  const kind = LOW2 << 3 | mask, format = (kind << 10 | remainder(kind, 1335, 10)) ^ 21522;
+  for (let i = 0; i < 15; i++) {
+    const bit = (format >> i & 1) === 1;
+    put3(8, i < 6 ? i : i < 8 ? i + 1 : side - 15 + i, bit);
+    put3(i < 8 ? side - 1 - i : i === 8 ? 7 : 14 - i, 8, bit);
+  }
+  put3(8, side - 8, true);
+  const version = size > 6 ? size << 12 | remainder(size, 7973, 12) : 0;
+  for (let i = 0; size > 6 && i < 18; i++) {
+    const [near, far] = [Math.floor(i / 3), side - 11 + i % 3];
+    put3(near, far, (version >> i & 1) === 1);
+    put3(far, near, (version >> i & 1) === 1);
+  }
+  return { dark, set };
+}
+function penalty(dark) {
+  const side = dark.length, across = dark[0].map((_, x) => dark.map((row2) => row2[x]));
+  let found = 0, count = 0;
+  for (const row2 of [...dark, ...across]) {
+    const line = row2.map(Number).join("");
+    for (const run of line.match(/0{5,}|1{5,}/g) ?? []) found += run.length - 2;
+    for (let at2 = 0; at2 + 11 <= side; at2++) if (["10111010000", "00001011101"].includes(line.slice(at2, at2 + 11))) found += 40;
+  }
+  for (let y = 0; y < side; y++) for (let x = 0; x < side; x++) {
+    count += Number(dark[y][x]);
+    if (x && y && dark[y][x] === dark[y][x - 1] && dark[y][x] === dark[y - 1][x] && dark[y][x] === dark[y - 1][x - 1]) found += 3;
+  }
+  return found + 10 * Math.floor(Math.abs(20 * count - 10 * side * side) / (side * side));
+}
+function qrCode(text, only) {
+  const content = new TextEncoder().encode(text);
+  let size = 1;
+  const holds = () => capacity(size) - BLOCKS[size - 1] * CHECKS[size - 1] - (size < 10 ? 2 : 3);
+  while (size <= 40 && holds() < content.length) size++;
+  if (size > 40) return void 0;
+  const bits = codewords(content, size).flatMap((word) => Array.from({ length: 8 }, (_, i) => word >> 7 - i & 1));
+  const drawn2 = (only === void 0 ? MASKS.map((_, mask) => mask) : [only]).map((mask) => {
+    const { dark, set } = patterns(size, mask), side = dark.length;
+    let at2 = 0;
+    for (let right = side - 1, up2 = true; right > 0; right -= 2, up2 = !up2) {
+      if (right === 6) right = 5;
+      for (let step = 0; step < side; step++) for (const x of [right, right - 1]) {
+        const y = up2 ? side - 1 - step : step;
+        if (!set[y][x]) dark[y][x] = bits[at2++] === 1 !== MASKS[mask](x, y);
+      }
+    }
+    return dark;
+  });
+  return drawn2.map((dark) => ({ dark, cost: drawn2.length > 1 ? penalty(dark) : 0 })).reduce((a, b) => b.cost < a.cost ? b : a).dark;
+}
+var SVG2 = "http://www.w3.org/2000/svg";
+var BORDER = 4;
+function qrPicture(code, label) {
+  const side = code.length + 2 * BORDER;
+  const made2 = (name, attributes) => {
+    const element = document.createElementNS(SVG2, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+    return element;
+  };
+  const path = code.flatMap((row2, y) => row2.flatMap((dark, x) => dark ? [`M${x + BORDER} ${y + BORDER}h1v1h-1z`] : [])).join("");
+  const picture = made2("svg", { viewBox: `0 0 ${side} ${side}`, class: "qr", role: "img", "aria-label": label, "shape-rendering": "crispEdges" });
+  picture.append(made2("rect", { width: side, height: side, fill: "#fff" }), made2("path", { d: path, fill: "#000" }));
+  return picture;
+}
+
+// clients/survey/src/receipt_links.js
+var VERSION3 = "1";
+var MEASURES = ["epsilon", "delta", "rho", "mu_squared"];
+var packed = (hex) => hex ? btoa(String.fromCharCode(...fromHex(hex))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "") : "";
+function fragmentOf({ collection: collection2, client, secret, report, costs, promise, publication }) {
+  const { measure = "", limit = "", key = "", signature = "" } = promise ?? {};
+  const { address, key: log, invitation, proof } = publication ?? {};
+  const paid = MEASURES.map((name) => costs[name] ?? "").join(".");
+  const place2 = address ? encodeURIComponent(address.replace(location.origin, "")) : "";
+  return [
+    ...[VERSION3, encodeURIComponent(collection2), packed(client), packed(secret), packed(report), paid, measure, limit],
+    ...[packed(key), packed(signature), place2, log ? encodeURIComponent(log) : "", packed(invitation), packed(proof)]
+  ].join("~");
+}
+
+// clients/survey/src/saved_files.js
+function save(name, content, type = "application/json") {
+  const url = URL.createObjectURL(new Blob([
+    /** @type {any} */
+    content
+  ], { type }));
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 6e4);
+}
+
 // clients/survey/src/receipts.js
 var CHECKER = "/check";
 var LEAST_SHARE = 0.999;
-var MEASURES = ["epsilon", "delta", "rho", "mu_squared"];
 var drawnSecret = () => toHex(newMarkSecret());
 var has = (entry) => Boolean(entry.state === "arrived" && entry.about.secret && entry.report && entry.receipt?.units);
 function receiptOf(entry) {
@@ -3926,16 +4109,22 @@ function receiptOf(entry) {
   if (!entry.label && entry.units !== null && costs.epsilon < LEAST_SHARE * entry.units) costs.epsilon = entry.units;
   return {
     ...{ format: "ldp-budget receipt", version: 1, collection: entry.collection, client: entry.digest },
-    ...{ secret: entry.about.secret, report: toHex(entry.report), costs, promise: entry.receipt.promise ?? null }
+    ...{ secret: entry.about.secret, report: toHex(entry.report), costs, promise: entry.receipt.promise ?? null },
+    publication: publicationOf(entry)
   };
 }
-function save(name, content) {
-  const url = URL.createObjectURL(new Blob([
-    /** @type {any} */
-    content
-  ], { type: "application/json" }));
-  el("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 6e4);
+function publicationOf({ about, receipt: { publication } }) {
+  if (!publication) return null;
+  const { address, key, proof } = publication;
+  return { address: address && new URL(address, location.origin).href, key, invitation: about.log ?? null, proof };
+}
+var checkOf2 = (entry) => `${CHECKER}?lang=${language}#${fragmentOf(receiptOf(entry))}`;
+function checkShown(entry) {
+  const code = qrCode(new URL(checkOf2(entry), location.origin).href);
+  return [
+    el("p", {}, el("a", { href: checkOf2(entry), class: "secondary", target: "_blank", rel: "noopener" }, say("proof.check"))),
+    code && el("details", {}, el("summary", {}, say("proof.qr")), el("p", {}, say("proof.qr_hint")), qrPicture(code, say("proof.qr")))
+  ];
 }
 function partShown(entry, token, device, deleted) {
   if (entry.about.deleted) return section(say("proof.title"), { id: "part" }, el("p", { id: "deleted" }, say("proof.deleted")));
@@ -3946,9 +4135,10 @@ function partShown(entry, token, device, deleted) {
     say("proof.title"),
     { id: "part" },
     el("p", {}, say("proof.text")),
+    checkShown(entry),
+    el("p", { class: "hint" }, say("proof.others")),
     el("p", {}, ask),
     found,
-    el("p", {}, el("a", { href: CHECKER, target: "_blank", rel: "noopener" }, say("proof.check"))),
     deletion(entry, device, deleted)
   );
 }
@@ -3959,6 +4149,7 @@ function receiptsShown(entries, device, deleted) {
     "div",
     { class: "service" },
     el("h3", {}, entry.about.title || entry.collection, " · ", el("time", { datetime: entry.at }, shortDate(entry.at))),
+    checkShown(entry),
     el("p", {}, el("button", { type: "button", class: "secondary", onclick: () => saveReceipt(entry) }, say("proof.save"))),
     deletion(entry, device, deleted)
   ));
@@ -4100,7 +4291,7 @@ function table(title, columns, rows) {
 
 // clients/js/src/questionnaire.js
 var FORMAT = "ldp-budget questionnaire";
-var VERSION3 = 1;
+var VERSION4 = 1;
 var RULE = "hmac-sha256";
 var SEED_BYTES = 32;
 var BLOCK2 = 64;
@@ -4130,8 +4321,8 @@ var Questionnaire = class {
   constructor(definition, { digest } = {}) {
     checkDigest(definition, digest);
     const { format, version, selection } = definition;
-    if (format !== FORMAT || version !== VERSION3 || selection?.rule !== RULE) {
-      throw new TypeError(`this client reads surveys of version ${VERSION3} with the rule ${RULE}: got ${format}, ${version}, ${selection?.rule}`);
+    if (format !== FORMAT || version !== VERSION4 || selection?.rule !== RULE) {
+      throw new TypeError(`this client reads surveys of version ${VERSION4} with the rule ${RULE}: got ${format}, ${version}, ${selection?.rule}`);
     }
     this.definition = definition;
     this.questions = definition.questions.map((question) => new Client(question));
@@ -4758,13 +4949,13 @@ var Survey = class {
   }
   /** Charges, draws, stores and sends a report. This cannot be undone. @param {any} answer */
   async draw(answer) {
-    const { key, token } = (
+    const { key, token, log } = (
       /** @type {Required<Link>} */
       this.link
     );
     const { guarantee } = this.definition;
     const { title, question } = this.words;
-    const about = { token, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
+    const about = { token, log, title, question, epsilon: guarantee.epsilon, delta: guarantee.delta, secret: drawnSecret() };
     const entry = await this.device.outbox.draw(
       key,
       /** @type {Client | Questionnaire} */
@@ -4856,10 +5047,8 @@ var Survey = class {
         ...{ report: toHex(entry.report), label: entry.label, likelihoods: this.client?.explain(entry.report), receipt: entry.receipt },
         ...receiptOf(entry)
       };
-      const url = URL.createObjectURL(new Blob([`${JSON.stringify(file, null, 2)}
-`], { type: "application/json" }));
-      el("a", { href: url, download: `${definition.name}.receipt.json` }).click();
-      setTimeout(() => URL.revokeObjectURL(url), 6e4);
+      save(`${definition.name}.receipt.json`, `${JSON.stringify(file, null, 2)}
+`);
     };
     return el("p", {}, el("button", { type: "button", class: "secondary", onclick: saved }, say("receipt.export")));
   }
