@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.registry.surveys import MINIMUM_GROUP, MOST_GROUP
+from ldp_budget.registry.public_definition import MINIMUM_GROUP, MOST_GROUP
 from ldp_budget.sdk.domain import Categories
 
 from .app import check_local, collection_names, open_ledger

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above, float_below, ln_up
-from ldp_budget.sampling import ONE, threshold
+from ldp_budget.guarantees.fixed_point import DOWN, ONE, UP, exp_down, float_above, float_below, ln_up, threshold
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.parameters import integer, real
 

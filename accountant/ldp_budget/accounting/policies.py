@@ -21,12 +21,12 @@ from ..guarantees.fixed_point import (
 from ..ledger.calendar import LIFETIME, LONGER, PER_YEAR
 from ..ledger.zones import UTC_ZONE, Zone, zone_named
 from .limits import Limit, Share, check_shares, in_zone
-from .plans import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..ledger.snapshot import Price
+    from .plans import Plan
 
 
 ANY_RELATION = "any"

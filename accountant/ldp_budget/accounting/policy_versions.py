@@ -21,11 +21,8 @@ from ..guarantees import from_json
 from ..ledger.calendar import LIFETIME, from_micros
 from ..ledger.window_backfill import fill_ahead, keep
 from ..ledger.zones import UTC_ZONE, Zone
-from .admin_log import newest_number
-from .admin_records import MOST_REASON, OVERRIDDEN, body_of, fault_of
 from .limits import Limit, as_limits, as_shares, numbered
 from .policies import PlanTerms, Policy
-from .policy_approval import relaxations, unapproved
 from .priced_mechanism import mechanism_of
 
 if TYPE_CHECKING:
@@ -278,6 +275,8 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
 
 def overrides(reading: Reading) -> dict[tuple[str, int], str]:
     """The reasons of the policy versions that were set without the approval that the ledger demanded."""
+    from .admin_records import OVERRIDDEN, body_of, fault_of
+
     found: dict[tuple[str, int], str] = {}
     for record in reading.rows.admin_log():
         body = body_of(record.body) if record.kind == OVERRIDDEN else None
@@ -308,6 +307,8 @@ def change(before: Policy | None, after: Policy) -> str:
 
 def admits_more(before: Policy, after: Policy) -> bool:
     """True if a charge may be accepted under `after` and refused under `before`, see `relaxations`."""
+    from .policy_approval import relaxations
+
     return bool(relaxations(before, after))
 
 
@@ -345,7 +346,7 @@ def set_policy(
         # Each partition may have charged limits that the new version must not change.
         policy, *_ = [next_version(transaction, wanted, previous) for transaction in transactions]
         # The first partition holds the records.
-        reasons = () if policy is previous else unapproved(transactions[0], previous, policy)
+        reasons = () if policy is previous else _unapproved(transactions[0], previous, policy)
         if reasons and override is None:
             raise ApprovalNeeded(policy.name, reasons)
         new = [] if policy is previous else ensure_windows(transactions, policy, filled)
@@ -353,6 +354,9 @@ def set_policy(
             for transaction in transactions:
                 transaction.add_policy(name, policy.version, canonical_json(policy.to_json()))
             if reasons:
+                from .admin_log import newest_number
+                from .admin_records import OVERRIDDEN
+
                 body = {"version": policy.version, "reason": override, "reasons": list(reasons)}
                 record = newest_number(transactions[0]) + 1
                 recorded.append(transactions[0].add_record(record, OVERRIDDEN, name, canonical_json(body)).number)
@@ -368,10 +372,21 @@ def set_policy(
     return policy
 
 
+def _unapproved(transaction: Transaction, previous: Policy | None, policy: Policy) -> tuple[str, ...]:
+    """The reasons why a change is a relaxation, if a demanded approval is missing."""
+    if next(iter(transaction.rows.admin_log()), None) is None:
+        return ()  # only a record demands approvals
+    from .policy_approval import unapproved
+
+    return unapproved(transaction, previous, policy)
+
+
 def check_override(reason: str | None, *, by_key: bool) -> None:
     """Check the reason of an override. Raises `InvalidParameter`, and `NotSupported` through an API key."""
     if reason is None:
         return
+    from .admin_records import MOST_REASON
+
     if not check_text("override", reason).strip() or len(reason) > MOST_REASON:
         raise InvalidParameter("override", f"a reason of 1 to {MOST_REASON} characters", shown(reason))
     if by_key:

@@ -18,7 +18,6 @@ from ..guarantees import Memoised, Unbounded
 from ..guarantees.costs import measure_at
 from ..guarantees.fixed_point import decimal, float_down
 from ..registry.questionnaire import Questionnaire
-from ..registry.ranking import rank_frequency, rank_numeric
 from ..sdk.domain import Categories
 from .plans import enforceable, largest_epsilon
 
@@ -230,6 +229,8 @@ def compared(
     delta: Decimal | None,
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The rows of `compare`, each with the totals of so many reports if asked, and the reasons why rules are missing."""
+    from ..registry.ranking import rank_frequency, rank_numeric
+
     reasons: dict[str, str] = {}
 
     def with_totals(mechanism: Mechanism) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .._validation import check_instance, check_text, check_whole
 from ..errors import InvalidParameter, LedgerError, NameTaken, TooFewReports, UnknownName
 from ..ledger.models import SEALED, RoundPart
 from ..registry.collections import Collection, minimum_group_in
-from ..registry.surveys import MINIMUM_GROUP
+from ..registry.public_definition import MINIMUM_GROUP
 from . import engine
 from .admission import receipt_in
 from .charge_request import request_in

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ._base import Amounts
-from ._renyi_bounds import Law
 from .fixed_point import DOWN, UP, exp_down, exp_up, float_up
+
+if TYPE_CHECKING:
+    from ._renyi_bounds import Law
 
 _ONE = Decimal(1)
 _LEAST = Decimal("1e-300")
@@ -142,6 +145,8 @@ def rho_of_symmetric(epsilon: Decimal, tau: Decimal) -> Decimal:
 @lru_cache(maxsize=1024)
 def symmetric_law(epsilon: Decimal, tau: Decimal) -> Law:
     """Return the distribution of the loss ±ε with probability τ, under P."""
+    from ._renyi_bounds import Law
+
     low = UP.divide(tau, DOWN.add(exp_down(epsilon), _ONE))
     loss = epsilon if tau else Decimal(0)
     return Law(((_high(epsilon, tau), loss), (low, loss.copy_negate()), (UP.subtract(_ONE, tau), Decimal(0))))

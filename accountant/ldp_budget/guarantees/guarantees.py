@@ -51,7 +51,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._validation import shown
 from ._base import (
@@ -81,8 +81,10 @@ from ._bounds import (
     symmetric_amounts,
     symmetric_law,
 )
-from ._renyi_bounds import Law
 from .fixed_point import DOWN, UP, Costs, decimal_down, decimal_up, exp_up, float_up, ln_up
+
+if TYPE_CHECKING:
+    from ._renyi_bounds import Law
 
 __all__ = [
     "Amounts",
@@ -209,6 +211,8 @@ class FinitePair(Guarantee):
     @cached_property
     def _law(self) -> Law:
         """The distribution of the loss under P, where the loss is finite."""
+        from ._renyi_bounds import Law
+
         both = [(p, q) for p, q in self.outcomes if p and q]
         return Law(tuple([(decimal_up(p), ln_up(decimal_up(p / q))) for p, q in both]))
 

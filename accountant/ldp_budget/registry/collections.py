@@ -7,17 +7,13 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .._dataframes import check_texts, column_of
 from .._validation import canonical_text, check_instance, check_many, check_name, check_user, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from ..sdk.domain import Categories, check_categories, codes_of
 from ..sdk.mechanism import Mechanism, count_of
 from .plugins import mechanism as find_mechanism
-from .public_definition import NOTHING, About
-from .public_seeds import with_seed, with_seeds
-from .question_selection import chosen_questions, mask_of, random_seed, seed_of
+from .public_definition import MINIMUM_GROUP, MOST_GROUP, NOTHING, About
 from .questionnaire import Questionnaire
-from .surveys import MINIMUM_GROUP, MOST_GROUP, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..sdk.estimates import Estimate
+    from .surveys import Survey
 
 FORMAT = "ldp-budget collection"
 VERSION = 1
@@ -108,6 +105,8 @@ class Collection:
         asked = isinstance(self.mechanism, Questionnaire)
         if self.survey is None and not asked:
             return
+        from .surveys import Survey  # a collection of one question needs no surveys
+
         check_instance("survey", self.survey, Survey, "a `Survey`" if asked else "left out")
         assert self.survey is not None
         asks = [self.survey.name, *((question.name, question.categories) for question in self.survey.questions)]
@@ -218,7 +217,7 @@ class Collection:
         try:
             mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
             about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
-            survey = Survey.from_json(data["survey"]) if "survey" in data else None
+            survey = _survey_in(data)
             group = minimum_group_in(data)
             more = about, client, sandbox, survey, group, data.get("labels", False) is True
             collection = cls(data["name"], mechanism, data["categories"], *more)
@@ -249,6 +248,8 @@ class Collection:
             NotSupported: the mechanism has no client that reads text.
         """
         if self.mechanism.domain is not None:
+            from .._dataframes import check_texts
+
             given = check_texts("texts", texts, "a list of strings, one for each user")
             texts = [canonical_text(text) if isinstance(text, str) else text for text in given]
         if self.categories is None:
@@ -305,6 +306,8 @@ class Collection:
             InvalidParameter: `frame` is not a DataFrame, or does not have exactly one column of this name.
             NotSupported: the mechanism has no client.
         """
+        from .._dataframes import column_of
+
         return self.randomize(self.read_values(column_of(frame, column)), secrets=secrets)
 
     def estimate(
@@ -414,6 +417,8 @@ class Collection:
         Raises:
             InvalidParameter: `user` is not a name.
         """
+        from .question_selection import seed_of
+
         return seed_of(bytes.fromhex(self.fingerprint), check_user(user))
 
     def masks(self, users: Sequence[str] | int) -> list[int]:
@@ -426,6 +431,9 @@ class Collection:
             NotSupported: the collection is not a survey.
             InvalidParameter: `users` are neither names nor a number.
         """
+        from .._dataframes import check_texts
+        from .question_selection import chosen_questions, mask_of, random_seed
+
         asked = self._questionnaire()
         questions, ask = len(asked.questions), asked.ask
         if isinstance(users, int):
@@ -479,6 +487,14 @@ def _needed(mechanism: str, collection: str) -> type[Mechanism]:
         raise NotSupported(why, hint=error.hint or "Install its plugin.") from None
 
 
+def _survey_in(definition: Mapping[str, Any]) -> Survey | None:
+    if "survey" not in definition:
+        return None
+    from .surveys import Survey
+
+    return Survey.from_json(definition["survey"])
+
+
 def minimum_group_in(definition: Mapping[str, Any]) -> int:
     """The minimum group in the JSON object of a collection, which has it in its survey if it is one."""
     group: int = definition.get("survey", definition).get("minimum_group", MINIMUM_GROUP)
@@ -507,6 +523,8 @@ def collection_of(
     unbiased over its draw. `known` is the stored collection of this name. Its seed is used again, so that the same
     options make the same collection again. Raises `InvalidParameter`.
     """
+    from .public_seeds import with_seed
+
     if categories is not None:
         check_categories(categories)
         categories = tuple(map(canonical_text, categories))
@@ -526,6 +544,9 @@ def survey_collection(survey: Survey, known: Collection | None = None) -> Collec
     Raises:
         InvalidParameter: a question has no mechanism, or its ε is above that of the survey.
     """
+    from .public_seeds import with_seeds
+    from .surveys import Survey
+
     check_instance("survey", survey, Survey, "a `Survey`")
     questionnaire = with_seeds(survey.questionnaire(), None if known is None else known.mechanism)
     return Collection(survey.name, questionnaire, None, survey.about(), survey=survey).agreed()

@@ -92,6 +92,10 @@ def _are_texts(value: Any) -> bool:
 
 NOTHING = About()
 
+MINIMUM_GROUP = 20
+"""The default minimum group of a survey or collection: no round has fewer reports."""
+MOST_GROUP = 10**6
+
 
 FORMAT = "ldp-budget client"
 

@@ -59,7 +59,7 @@ from ..sdk.numeric_mechanism import NumericMechanism
 from .plugins import mechanism as find_mechanism
 from .plugins import mechanisms
 from .public_definition import FORMAT as CLIENT_FORMAT
-from .public_definition import About, definition_of, digest_of, guarantee_in_words
+from .public_definition import MINIMUM_GROUP, MOST_GROUP, About, definition_of, digest_of, guarantee_in_words
 from .question_selection import MOST_QUESTIONS, RULE
 from .questionnaire import Question, Questionnaire, check_question_name
 
@@ -69,9 +69,6 @@ if TYPE_CHECKING:
 
     from ..sdk.mechanism import Mechanism
 
-MINIMUM_GROUP = 20
-"""The default minimum group of a survey or collection: no round has fewer reports."""
-MOST_GROUP = 10**6
 FORMAT = "ldp-budget survey"
 VERSION = 1
 PUBLIC_FORMAT = "ldp-budget questionnaire"

@@ -13,7 +13,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._dataframes import as_texts, check_texts
 from .._numbers import NO_NUMBER, number_in, whole_in, why_no_number
 from .._validation import canonical_text, check_storable, shown
 from ..errors import InvalidParameter, OutsideDomain
@@ -64,6 +63,7 @@ class Categories:
         Raises:
             OutsideDomain: a value is not an answer; the error names the first.
         """
+        from .._dataframes import as_texts
         from ._inputs import as_answers
 
         if not self.listed and (texts := as_texts(values)) is not None:
@@ -137,6 +137,7 @@ class Words(Categories):
         return f"texts of 1 to {self.length} bytes in UTF-8"
 
     def check(self, values: Any) -> NDArray[Any]:
+        from .._dataframes import as_texts
         from ._inputs import as_answers, as_large_answers
 
         if (texts := as_texts(values)) is not None:
@@ -287,6 +288,8 @@ def check_users(users: int) -> None:
 
 
 def _parsed(texts: Sequence[str], kind: Callable[[Any], int | float], domain: str) -> list[int | float]:
+    from .._dataframes import check_texts
+
     numbers = []
     whole = kind is whole_in  # `int` would silently drop the fraction of a number
     for position, text in enumerate(check_texts("texts", texts, "a list of strings, one for each user")):

@@ -25,8 +25,7 @@ from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.charge_options import DEFAULT
 from ldp_budget.registry.collections import collection_of
-from ldp_budget.registry.public_definition import About
-from ldp_budget.registry.surveys import MINIMUM_GROUP, MOST_GROUP
+from ldp_budget.registry.public_definition import MINIMUM_GROUP, MOST_GROUP, About
 from ldp_budget_service.api.schemas import MOST_ENTRIES
 
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of

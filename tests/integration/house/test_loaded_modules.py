@@ -66,7 +66,8 @@ LIGHT = [
 
 def test_modules_of_a_spend_import_no_numpy(tmp_path: Path) -> None:
     # Every mechanism declares its fields, its guarantee and its calibration in a module of that kind.
-    mechanisms = sorted({each.module for each in ldp_budget_mechanisms.MECHANISMS})
+    # Ticks derive from the classes of estimates, which need numpy; no other mechanism loads them.
+    mechanisms = sorted({each.module for each in ldp_budget_mechanisms.MECHANISMS if each.name != "ticks"})
     names = [*mechanisms, *(f"ldp_budget.{name}".removesuffix(".__init__") for name in LIGHT)]
     assert not loaded(f"import {', '.join(names)}", tmp_path) & HEAVY
 
@@ -139,7 +140,7 @@ with Accountant("ledger.db") as accountant:
     assert accountant.spend("ada", mechanism("oue")(epsilon=1, domain_size=7))
 """
     found = ours(loaded(code, tmp_path))
-    assert len(found) <= 83, sorted(found)
+    assert len(found) <= 77, sorted(found)
     families = {name for name in found if name.startswith("ldp_budget_mechanisms.") and "._" not in name}
     assert families == {"ldp_budget_mechanisms.unary_encoding"}
 

@@ -36,8 +36,7 @@ from ldp_budget import (
 from ldp_budget.errors import TooFewReports
 from ldp_budget.ledger.sqlite import schema
 from ldp_budget.registry import certification, plugins
-from ldp_budget.registry.public_definition import digest_of
-from ldp_budget.registry.surveys import MINIMUM_GROUP
+from ldp_budget.registry.public_definition import MINIMUM_GROUP, digest_of
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import read_reports
 from ldp_budget.sampling import SeededStream

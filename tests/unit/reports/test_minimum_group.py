@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ldp_budget import Accountant, Collection, InvalidParameter, NameTaken, mechanism
 from ldp_budget.errors import PublicationError, TooFewReports
-from ldp_budget.registry.surveys import MINIMUM_GROUP
+from ldp_budget.registry.public_definition import MINIMUM_GROUP
 from ldp_budget.reports.inbox import Inbox, Sent
 from ldp_budget_surveys.publication.publisher import Publisher
 
