@@ -26,6 +26,7 @@ MECHANISMS = (
     Deferred("matrix-substitution", (), f"{__name__}.matrix_substitution", "MatrixSubstitution"),
     Deferred("cms", ("count-mean-sketch",), f"{__name__}.count_mean_sketch", "CountMeanSketch"),
     Deferred("hcms", ("hadamard-count-mean-sketch",), f"{__name__}.count_mean_sketch", "HadamardCountMeanSketch"),
+    Deferred("olh", ("optimal-local-hashing", "local-hashing"), f"{__name__}.local_hashing", "LocalHashing"),
     Deferred("one-bit-mean", (), f"{__name__}.one_bit_mean", "OneBitMean"),
     Deferred("hybrid", (), f"{__name__}.hybrid", "Hybrid"),
     Deferred("square-wave", ("sw",), f"{__name__}.square_wave", "SquareWave"),

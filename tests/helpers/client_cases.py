@@ -84,7 +84,9 @@ CASES: dict[str, Mechanism] = {
     "ticks": _made("ticks", epsilon=4, domain_size=10, at_most=3),
     "any ticks": _made("ticks", epsilon=2, domain_size=12),
     "many ticks": _made("ticks", epsilon=4, domain_size=60, at_most=8),
-    "olh": OptimalLocalHashing(epsilon=1, domain_size=50),
+    "olh": _made("olh", epsilon=2, domain_size=1000, functions=300),
+    "olh of any text": _made("olh", epsilon=4, seed=7),
+    "exact-olh": OptimalLocalHashing(epsilon=1, domain_size=50),
 }
 
 

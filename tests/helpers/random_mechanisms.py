@@ -123,6 +123,11 @@ DRAWS: dict[str, Draw] = {
         "length": rng.choice([1, 2, 5, 21]),
         "hashes": rng.choice([1, 16]),
     },
+    "olh": lambda rng: {
+        "epsilon": epsilon(rng),
+        "domain_size": rng.choice([2, 100, 10**9]),
+        "functions": rng.choice([16, 64]),
+    },
     "ticks": lambda rng: {
         "epsilon": epsilon(rng),
         "domain_size": rng.choice([2, 4, 10, 40]),

@@ -96,6 +96,7 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
         "domain_size": Within(6, 1000),
     },
     "heavy-hitters": {**_EPSILON, "length": Within(2, 20)},
+    "olh": {**_EPSILON, "domain_size": Within(2, 10**6)},
     "ticks": {**_EPSILON, "domain_size": Within(2, 100), "at_most": Within(1, 10)},
 }
 _MOST_ANSWERS = 60

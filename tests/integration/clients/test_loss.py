@@ -160,6 +160,7 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
             "hcms": {"hashes": 8, "width": 64},
             "d-bit-flip": {"buckets": 20, "bits": 4},
             "heavy-hitters": {"length": 6},
+            "olh": {"domain_size": 9},
             "ticks": {"domain_size": 9, "at_most": 3},
             "one-bit-mean": {"maximum": 1},
             "laplace": {"lower": 0, "upper": 1},

@@ -10,7 +10,7 @@ import pytest
 
 from example_machines import Machine, copied, installed
 
-TARGET = ("olh", "--epsilon", "1", "--domain-size", "4")
+TARGET = ("exact-olh", "--epsilon", "1", "--domain-size", "4")
 CATEGORIES = ("spring", "summer", "autumn", "winter")
 STANDARD_ERRORS = 4.5
 
@@ -22,7 +22,7 @@ import ldp_budget
 from ldp_budget_verify.exact import verify
 
 users = int(sys.argv[1])
-olh = ldp_budget.mechanism("olh")
+olh = ldp_budget.mechanism("exact-olh")
 found = {"verified": [], "deviations": []}
 for declared in ({"epsilon": 1, "domain_size": 9}, {"epsilon": "0.1", "domain_size": 40, "hash_range": 7}):
     mechanism = olh.calibrate(**declared)
@@ -57,7 +57,7 @@ def test_plugin_own_tests_pass(machine: Machine, source: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_plugin_is_listed_with_the_built_in_mechanisms(machine: Machine) -> None:
-    [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "olh"]
+    [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "exact-olh"]
     assert (row["plugin"], row["plugin_version"], row["status"]) == ("ldp-budget-olh", "0.1.0", "ok")
     assert row["aliases"] == ["optimal-local-hashing"]
 
@@ -137,7 +137,7 @@ def test_plugin_is_certified_as_audited(machine: Machine) -> None:
         assert set(skipped) == {*unproven, "memo_is_kept", "program_law_is_the_channel"}
         assert skipped["memo_is_kept"] == "it memoizes nothing"
         assert skipped["program_law_is_the_channel"].endswith("its draws have more than 20000 outcomes")
-    [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "olh"]
+    [row] = [row for row in machine.ldp_budget("mechanisms") if row["name"] == "exact-olh"]
     assert row["checked"] == "audited"
 
 

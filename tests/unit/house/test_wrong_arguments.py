@@ -500,6 +500,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "d-bit-flip": {"epsilon": 1, "buckets": 4, "bits": 2, "memoize": True},
     "loloha": {"epsilon_lifetime": 2, "epsilon_first": 1, "domain_size": 4, "hashes": 4},
     "heavy-hitters": {"epsilon": 1, "length": 2, "hashes": 4},
+    "olh": {"epsilon": 1, "domain_size": 5, "functions": 4},
     "ticks": {"epsilon": 1, "domain_size": 5, "at_most": 2},
 }
 

@@ -52,8 +52,8 @@ MOST_HASHES = 2**20
 class OptimalLocalHashing(FrequencyMechanism):
     """OLH over the answers 0..domain_size-1; a report takes twelve bytes, however many answers there are."""
 
-    name = "olh"
-    aliases = ("optimal-local-hashing",)
+    name = "exact-olh"
+    aliases = ("exact-local-hashing",)
     summary = "a public random hash of the answer, randomized; reports are small for any domain"
     source = "Wang, Blocki, Li, Jha, USENIX Security 2017, section 4.4; Carter and Wegman 1979"
     examples = ({"epsilon": 1, "domain_size": 7}, {"epsilon": "0.2", "domain_size": 100, "hash_range": 3})
@@ -174,10 +174,12 @@ class OptimalLocalHashing(FrequencyMechanism):
 
         rows = np.asarray(reports)
         if rows.dtype != np.uint32 or rows.ndim != 2 or rows.shape[1] != 3:
-            raise NotSupported(f"reports of olh are uint32 of shape (n, 3): got {rows.dtype} {rows.shape}")
+            raise NotSupported(f"reports of exact-olh are uint32 of shape (n, 3): got {rows.dtype} {rows.shape}")
         a, b, cell = rows.T
         if not ((a > 0) & (a < PRIME) & (b < PRIME) & (cell < self.g)).all():
-            raise NotSupported(f"reports of olh hold functions of the family and values below {self.g}: got others")
+            raise NotSupported(
+                f"reports of exact-olh hold functions of the family and values below {self.g}: got others"
+            )
         return rows
 
     # -- what can be checked ------------------------------------------------------------------------------
