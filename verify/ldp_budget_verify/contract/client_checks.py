@@ -20,6 +20,7 @@ from ldp_budget.sampling.rng import SeededStream, Stream
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
 
 from .. import NO_TWO_INPUTS, NOTHING_PROMISED, SMALLER, Broken, NotChecked, expect, undefined
+from ..audit.events import keys_of
 from ..exact.dominance import UNPROVEN, VIOLATED
 from ..exact.program_checks import check_program
 from .parameter_checks import claim
@@ -37,7 +38,6 @@ from .statistics import (
     features,
     has_density,
     inputs_of,
-    keys_of,
     low_bytes,
     on_a_grid,
     others_of,

@@ -23,9 +23,9 @@ from ldp_budget.sampling import open_stream
 from ldp_budget.sdk.domain import Categories
 
 from .. import NO_TWO_INPUTS, NOTHING_PROMISED, SMALLER, Broken, NotChecked, expect
+from ..audit.events import SECRET_BYTES, keys_of
 from .parameter_checks import audited, check_audit, variations
 from .statistics import (
-    SECRET_BYTES,
     SEEDS,
     Evidence,
     codes_of,
@@ -35,7 +35,6 @@ from .statistics import (
     features,
     has_density,
     inputs_of,
-    keys_of,
     low_bytes,
     on_a_grid,
     others_of,

@@ -31,6 +31,7 @@ from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import Choice, Field, Flag, Integer, Matrix, Real
 
 from .. import SHORTER, Broken, NotChecked, undefined
+from ..audit.events import SECRET_BYTES, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -280,16 +281,6 @@ def relate(evidence: Evidence, first: Bools, second: Bools, words: str) -> None:
     evidence.add(1.0, "", tests=figures.size)
 
 
-_MULTIPLIER = 0x9E3779B97F4A7C15
-
-
-def keys_of(rows: Any) -> NDArray[np.uint64]:
-    """Return a number for each row of bytes; different rows share one with a probability of about 2**-64."""
-    powers = np.array([pow(_MULTIPLIER, place + 1, 1 << 64) for place in range(rows.shape[1])], dtype=np.uint64)
-    keys: NDArray[np.uint64] = ((rows.astype(np.uint64) + np.uint64(1)) * powers).sum(axis=1, dtype=np.uint64)
-    return keys ^ keys >> np.uint64(29)
-
-
 # -- example parameters ----------------------------------------------------------------------------------------------
 
 
@@ -410,7 +401,6 @@ def _accepts(field: Real, text: str) -> bool:
 # -- sample reports --------------------------------------------------------------------------------------------------
 
 
-SECRET_BYTES = 32
 _MOST_BYTES = 1 << 30
 _MOST_STREAMED_BYTES = 1 << 33
 """The most bytes of reports that are drawn in blocks and dropped. `_MOST_BYTES` is the most held at once."""
