@@ -1,4 +1,4 @@
-"""Cells of a table of estimated counts."""
+"""Cells of tables of estimates: each with its margin first, and its standard error second."""
 
 from __future__ import annotations
 
@@ -6,24 +6,53 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.reports.estimation import mean_margin, share_margin
+
 from .output import rounded
+from .tables import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-def count_header(rows: list[dict[str, Any]]) -> tuple[str, ...]:
+def margin_header(level: float) -> str:
+    """Return the name of the column of margins."""
+    return f"margin ({100 * level:.12g}{KEPT}%)"
+
+
+def points(margin: float) -> str:
+    """Return a margin of a share in percentage points; none is above 100."""
+    return f"±{KEPT}{rounded(100 * min(1.0, margin), 1)}{KEPT}pp"
+
+
+def three_digits(value: float) -> str:
+    return f"{float(f'{value:.3g}'):.6g}"
+
+
+def count_header(rows: list[dict[str, Any]], level: float) -> tuple[str, ...]:
     """Return the header of a table of counts."""
     last = "unbiased" if rows and "raw_count" in rows[0] else "adjusted"
-    return "answer", "count", "share", "low", "high", last
+    return "answer", "count", "share", margin_header(level), "low", "high", last
 
 
-def count_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of an answer in a table of counts."""
-    parts = ("share", "share_low", "share_high", "adjusted_share")
+def count_cells(row: dict[str, Any], reports: float) -> tuple[str, ...]:
+    """Return the cells of an answer in a table of counts; `reports` is the number to which counts add up."""
+    parts = ("share_low", "share_high", "adjusted_share")
     shares = (f"{rounded(100 * row[part], 1)} %" for part in parts if part in row)
     raw = (rounded(row["raw_count"], 0),) if "raw_count" in row else ()
-    return row["answer"], rounded(row["count"], 0), *shares, *raw
+    first = row["answer"], rounded(row["count"], 0), f"{rounded(100 * row['share'], 1)} %"
+    return *first, points(share_margin(row, reports)), *shares, *raw
+
+
+def mean_cells(row: Mapping[str, Any], level: float) -> dict[str, Any]:
+    """Return the row of a mean with its margin in front of the standard error, without lists and objects."""
+    plain = {name: value for name, value in row.items() if not isinstance(value, dict | list)}
+    shown: dict[str, Any] = {}
+    for name, value in plain.items():
+        if name == "std_error":
+            shown[margin_header(level)] = f"±{KEPT}{three_digits(mean_margin(row))}"
+        shown[name] = value
+    return shown
 
 
 def note_outside(rows: Iterable[Mapping[str, Any]], *parts: str) -> None:

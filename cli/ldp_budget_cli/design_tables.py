@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .count_tables import note_outside
+from ldp_budget.reports.estimation import mean_margin, share_margin
+
+from .count_tables import margin_header, mean_cells, note_outside, points, three_digits
 from .output import counted, rounded
-from .tables import print_row_table, print_table
+from .tables import KEPT, print_row_table, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,7 +61,7 @@ def print_design(row: Row, level: float, units: Mapping[str, str]) -> None:
         "population: sampling and noise"
     )
     if "cells" in row:
-        _print_table(row)
+        _print_table(row, level)
         return
     for name, question in _questions(row):
         if name is not None:
@@ -69,13 +71,13 @@ def print_design(row: Row, level: float, units: Mapping[str, str]) -> None:
             f"Design effect {rounded(question['design_effect'], 2)} (of unequal weights alone: "
             f"{rounded(row['kish_design_effect'], 2)})"
         )
-        _print_estimates(question)
+        _print_estimates(question, level)
         for group in question.get("groups", ()):
             click.echo(f"\n{group['group']}: {counted(group['respondents'], 'respondent')}")
-            _print_estimates(group)
+            _print_estimates(group, level)
         if question.get("differences"):
             click.echo("\nDifferences; p-values are not adjusted for their number")
-            _print_differences(question["differences"])
+            _print_differences(question["differences"], level)
 
 
 def _percent(value: float) -> str:
@@ -91,11 +93,11 @@ def _compared(value: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _print_estimates(row: Row) -> None:
+def _print_estimates(row: Row, level: float) -> None:
     if "answers" in row:
-        _print_shares(row["answers"])
+        _print_shares(row["answers"], level)
         return
-    print_row_table([{name: row[name] for name in _NUMBERS}])
+    print_row_table([mean_cells({name: row[name] for name in _NUMBERS}, level)])
     note_outside([row], "mean", "low", "high")
     if "quantiles" in row:
         ends = row["quantile_intervals"]
@@ -108,19 +110,22 @@ def _print_estimates(row: Row) -> None:
         )
 
 
-def _print_shares(rows: list[Row]) -> None:
+def _print_shares(rows: list[Row], level: float) -> None:
     """Print answers with their shares cut to 0 to 100 %, and the unbiased counts if one was cut."""
     is_cut = any(each["share"] != _possible(each["share"]) for each in rows)
     cells = [
         (
             each["answer"],
             rounded(each["count"] * _possible(each["share"]) / each["share"] if each["share"] else each["count"], 0),
-            *(_percent(_possible(each[part])) for part in _SHARES),
+            _percent(_possible(each["share"])),
+            points(share_margin(each, 1)),
+            *(_percent(_possible(each[part])) for part in ("share_low", "share_high")),
             *((rounded(each["count"], 0),) if is_cut else ()),
         )
         for each in rows
     ]
-    print_table(("answer", "count", "share", "low", "high", *(("unbiased",) if is_cut else ())), cells)
+    header = ("answer", "count", "share", margin_header(level), "low", "high")
+    print_table((*header, *(("unbiased",) if is_cut else ())), cells)
     if is_cut:
         click.echo(
             "Shares are cut to 0 to 100 %. The noise moved an unbiased count (last column) beyond what is possible"
@@ -131,39 +136,47 @@ def _possible(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
-_SHARES = ("share", "share_low", "share_high")
-
-
-def _print_differences(rows: list[Row]) -> None:
+def _print_differences(rows: list[Row], level: float) -> None:
     shares = "answer" in rows[0]
 
     def figure(value: float) -> Any:
         return f"{rounded(100 * value, 1)} pp" if shares else value
 
-    header = ("groups", *(("answer",) if shares else ()), "difference", "low", "high", "p-value")
+    header = (
+        "groups",
+        *(("answer",) if shares else ()),
+        "difference",
+        margin_header(level),
+        "low",
+        "high",
+        "p-value",
+    )
     print_table(
         header,
         [
             (
                 f"{each['group']} - {each['other']}",
                 *((each["answer"],) if shares else ()),
-                *(figure(each[part]) for part in ("difference", "low", "high")),
+                figure(each["difference"]),
+                points(margin) if shares else f"±{KEPT}{three_digits(margin)}",
+                *(figure(each[part]) for part in ("low", "high")),
                 _p(each["p_value"]),
             )
-            for each in rows
+            for each, margin in ((each, mean_margin(each, "difference")) for each in rows)
         ],
     )
 
 
-def _print_table(row: Row) -> None:
+def _print_table(row: Row, level: float) -> None:
     """Print the shares of the cells with their intervals, the margins, and the test of independence."""
     first, second = row["table"]
     click.echo(f"Design effect {rounded(row['design_effect'], 2)}")
     click.echo(f"\n{first} by {second}")
-    print_table((first, second, "share", "low", "high"), [_cells(each, first, second) for each in row["cells"]])
-    click.echo("\nMargins")
+    shown = ("share", margin_header(level), "low", "high")
+    print_table((first, second, *shown), [_cells(each, first, second) for each in row["cells"]])
+    click.echo("\nEach question alone")
     print_table(
-        ("question", "answer", "share", "low", "high"),
+        ("question", "answer", *shown),
         [_cells(each, "question", "answer") for each in row["margins"]],
     )
     if any(each["share"] != _possible(each["share"]) for each in (*row["cells"], *row["margins"])):
@@ -193,4 +206,6 @@ def _print_independence(row: Row) -> None:
 
 
 def _cells(row: Mapping[str, Any], *names: str) -> tuple[str, ...]:
-    return (*(row[name] for name in names), *(_percent(_possible(row[part])) for part in ("share", "low", "high")))
+    low, high = (_percent(_possible(row[part])) for part in ("low", "high"))
+    margin = points(mean_margin(row, "share"))
+    return (*(row[name] for name in names), _percent(_possible(row["share"])), margin, low, high)

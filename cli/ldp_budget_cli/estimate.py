@@ -25,7 +25,7 @@ from ldp_budget.reports.estimation import (
 )
 
 from .app import collection_names
-from .count_tables import count_cells, count_header, note_outside
+from .count_tables import count_cells, count_header, mean_cells, note_outside
 from .design_options import design_options, is_designed, show_design
 from .input_tables import write_rows_to
 from .inputs import find_collection
@@ -272,7 +272,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
     elif "answers" in row:
         _print_counts(row, ask.level, out_of, whole)
     else:
-        _print_mean(row)
+        _print_mean(row, ask.level)
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,9 +280,9 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if not isinstance(value, dict | list)}
 
 
-def _print_mean(row: dict[str, Any]) -> None:
+def _print_mean(row: dict[str, Any], level: float) -> None:
     """Print a mean; of a distribution its quantiles and bins too."""
-    print_row_table([_plain(row)])
+    print_row_table([mean_cells(row, level)])
     if "max_bias" not in row:
         note_outside([row], "mean", "low", "high")
     if "bins" not in row:
@@ -338,7 +338,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
     elif "answers" in rounds[0]:
         _print_count_rounds(rounds, ask.level, out_of, whole)
     else:
-        print_row_table([_plain(row) for row in flat_rows(rounds)])
+        print_row_table([mean_cells(row, ask.level) for row in flat_rows(rounds)])
 
 
 def _as_cells(rows: Iterable[dict[str, Any]], form: str) -> Iterable[dict[str, Any]]:
@@ -408,16 +408,16 @@ def _add_up(rounds: Sequence[Round]) -> bool:
 def _print_counts(row: dict[str, Any], level: float, out_of: int | None, whole: bool) -> None:
     click.echo(f"{counted(row['reports'], 'report')}; {100 * level:.12g} % confidence intervals")
     _print_cautions(row["answers"], out_of, whole)
-    cells = [count_cells(each) for each in row["answers"]]
-    print_table(count_header(row["answers"])[: len(cells[0])], cells)
+    cells = [count_cells(each, row["reports"]) for each in row["answers"]]
+    print_table(count_header(row["answers"], level)[: len(cells[0])], cells)
 
 
 def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None, whole: bool) -> None:
     click.echo(f"{counted(len(rounds), 'round')}; {100 * level:.12g} % confidence intervals")
     answers = next(each["answers"] for each in rounds if each["reports"])
     _print_cautions(answers, out_of, whole)
-    cells = [(row["round"], row["reports"], *count_cells(row)) for row in flat_rows(rounds)]
-    print_table(("round", "reports", *count_header(answers))[: len(cells[0])], cells)
+    cells = [(row["round"], row["reports"], *count_cells(row, row["reports"])) for row in flat_rows(rounds)]
+    print_table(("round", "reports", *count_header(answers, level))[: len(cells[0])], cells)
 
 
 def _print_cautions(rows: list[dict[str, Any]], out_of: int | None, whole: bool) -> None:

@@ -98,7 +98,7 @@ def report(
     \b
     Example:
       ldp-budget report mood mood.reports --invited 500 --out mood.html
-      ldp-budget report mood mood.reports --language de --paper letter --out mood.pdf
+      ldp-budget report mood mood.reports --language de --out mood.pdf
     """
     from ldp_budget_surveys.pages.report_texts import texts
     from ldp_budget_surveys.pages.summary_page import html_page, markdown_page

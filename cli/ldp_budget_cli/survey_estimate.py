@@ -8,7 +8,7 @@ import click
 
 from ldp_budget.reports.estimation import estimate_files, estimate_if_any, plain_rows, survey_row, survey_rows
 
-from .count_tables import count_cells, count_header, note_outside
+from .count_tables import count_cells, count_header, mean_cells, note_outside
 from .input_tables import write_rows_to
 from .output import JSON, LINES, counted, print_json, print_rows
 from .tables import print_row_table, print_table
@@ -97,9 +97,9 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
         if not own["asked"]:
             click.echo("No report answers this question")
         elif "answers" in own:
-            cells = [count_cells(each) for each in own["answers"]]
-            print_table(count_header(own["answers"])[: len(cells[0])], cells)
+            cells = [count_cells(each, respondents) for each in own["answers"]]
+            print_table(count_header(own["answers"], level)[: len(cells[0])], cells)
         else:
-            shown = {name: value for name, value in own.items() if not isinstance(value, dict | list)}
+            shown = mean_cells(own, level)
             print_row_table([{name: value for name, value in shown.items() if name not in ("asked", "reports")}])
             note_outside([own], "mean", "low", "high")

@@ -13,7 +13,7 @@ from .mechanism_subcommands import MechanismGroup
 from .number_types import NumberRange, WholeRange, parse_margin
 from .output import counted, decimal_option, json_option, next_step, print_json, rounded
 from .plots import plot_option
-from .tables import print_table
+from .tables import KEPT, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +167,7 @@ def _show(row: dict[str, Any], show: Any, as_json: bool) -> None:
 
 
 _MEANINGS = (
-    "margin: the error that 95 of 100 surveys stay below, about these respondents; population: about a large population\n"
+    "margin (95 %): the error that 95 of 100 surveys stay below, about these respondents; population: about a large population\n"
     "groups, rounds: the smallest difference between two halves, or two rounds, found with a power of 80 % at the 5 % level"
 )
 
@@ -182,7 +182,8 @@ def _print_collection(row: dict[str, Any]) -> None:
     _print_bias(row)
 
 
-_HEADER = ("question", "mechanism", "ε", "answered by", "margin", "population", "groups", "rounds")
+_MARGIN = f"margin (95{KEPT}%)"
+_HEADER = ("question", "mechanism", "ε", "answered by", _MARGIN, "population", "groups", "rounds")
 _FIGURES = ("margin", "population_margin", "detectable_groups", "detectable_rounds")
 
 
@@ -206,7 +207,7 @@ def _print_survey(row: dict[str, Any]) -> None:
         f"{row['total_epsilon']} in all, at the worst answers"
     )
     print_table(
-        ("each answers", "respondents", "largest margin", "times less variance than all"),
+        ("each answers", "respondents", f"largest {_MARGIN}", "times less variance than all"),
         [_design_cells(each) for each in row["designs"]],
     )
     if row["recommended"] is None:

@@ -11,6 +11,7 @@ import numpy as np
 from .._lookalikes import difference, near
 from .._validation import canonical_text
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
+from ..registry.margins import margin_of_interval
 from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
 from ..sdk.domain import Categories
 from ..sdk.estimates import CountEstimate, MeanEstimate
@@ -20,7 +21,7 @@ from .report_file import check_mixed
 from .tables import shown_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -312,6 +313,23 @@ def _count_rows(
         for row, least, most in zip(rows, *ends, strict=True):
             row["fake_margin"] = {"most": most, "least": least}
     return rows
+
+
+def share_margin(row: Mapping[str, Any], reports: float) -> float:
+    """Return the margin of a share: the distance from the unbiased estimate to the farther end of its interval.
+
+    Parameters:
+        row: that of an answer in `estimate --json`.
+        reports: the number to which counts add up, for a row with a `raw_count`.
+    """
+    share = row["raw_count"] / reports if "raw_count" in row else row["share"]
+    return margin_of_interval(share, row["share_low"], row["share_high"])
+
+
+def mean_margin(row: Mapping[str, Any], value: str = "mean") -> float:
+    """Return the margin of a mean, as `share_margin` with the largest bias added; `value` is the key of the estimate."""
+    bias: float = row.get("max_bias", 0.0)
+    return margin_of_interval(row[value], row["low"], row["high"]) + bias
 
 
 def made_consistent(result: Estimate) -> ConsistentEstimate:

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.reports.estimation import mean_margin
+
 from .summary_blocks import Bar, Block, Chart, Note
-from .summary_precision import margin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -121,7 +122,7 @@ def means(say: Texts, question: Question, rows: Iterable[tuple[str, Row]], scale
             max(min(row["high"], scale.most), scale.least),
             (
                 say.number(row["mean"]),
-                f"± {say.margin(margin(row['mean'], row['low'], row['high']))}",
+                f"± {say.margin(mean_margin(row))}",
                 say("interval", low=say.number(row["low"]), high=say.number(row["high"])),
             ),
         )

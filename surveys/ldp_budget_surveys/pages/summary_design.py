@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.reports.estimation import mean_margin
+
 from .report_texts import margin_places
 from .summary_blocks import Block, Facts, Grid, Heading, Marked, Note, Section
 from .summary_charts import Scale, means, shares
-from .summary_precision import margin, open_answers, with_margins
+from .summary_precision import open_answers, with_margins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -157,7 +159,7 @@ def _differences(say: Texts, question: Question, rows: Sequence[Row]) -> Iterato
 
 def _signed(say: Texts, row: Row, *, share: bool, stands: bool) -> str:
     """Return a difference with its sign and its margin; marked if it stands out."""
-    scale, error = 100.0 if share else 1.0, margin(row["difference"], row["low"], row["high"])
+    scale, error = 100.0 if share else 1.0, mean_margin(row, "difference")
     places = 1 if share else margin_places(error)
     value = say.decimals(scale * abs(row["difference"]), places)
     sign = "" if not any(digit in value for digit in "123456789") else "+" if row["difference"] > 0 else "−"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import LdpBudgetError
 from ldp_budget.registry.margins import Precision, Z, margin_of_interval
+from ldp_budget.reports.estimation import mean_margin, share_margin
 
 from .summary_blocks import Block, Grid, Note
 
@@ -34,8 +35,6 @@ PLANNED = 1000
 GROUPS = (1, 2, 4, 10)
 """The numbers of equal groups of which a plan says the margins."""
 
-margin = margin_of_interval
-
 
 def with_margins(answers: Sequence[Row], reports: float) -> list[dict[str, Any]]:
     """Return the rows of answers, each with the margin of its share.
@@ -44,17 +43,7 @@ def with_margins(answers: Sequence[Row], reports: float) -> list[dict[str, Any]]
         answers: rows as those of `estimate --json`.
         reports: the number to which counts add up, for rows with a `raw_count`.
     """
-    return [
-        {
-            **each,
-            "margin": margin(
-                each["raw_count"] / reports if "raw_count" in each else each["share"],
-                each["share_low"],
-                each["share_high"],
-            ),
-        }
-        for each in answers
-    ]
+    return [{**each, "margin": share_margin(each, reports)} for each in answers]
 
 
 def open_answers(row: Row, *, weighted: bool) -> int | None:
@@ -72,14 +61,17 @@ def open_answers(row: Row, *, weighted: bool) -> int | None:
         ]
     elif "cells" in row:
         parts = [
-            (_spread(each["share"]), max(margin(each["share"], each["low"], each["high"]) / Z, each["std_error"]))
+            (
+                _spread(each["share"]),
+                max(margin_of_interval(each["share"], each["low"], each["high"]) / Z, each["std_error"]),
+            )
             for each in row["cells"]
         ]
     elif "bins" in row:
         middles = [((each["low"] + each["high"]) / 2, each["share"]) for each in row["bins"]]
         mean = sum(at * share for at, share in middles)
         spread = sum(share * (at - mean) ** 2 for at, share in middles)
-        parts = [(spread, max(margin(row["mean"], row["low"], row["high"]) / Z, row["std_error"]))]
+        parts = [(spread, max(mean_margin(row) / Z, row["std_error"]))]
     else:
         return None
     spread, noise = sum(each for each, _ in parts), sum(error**2 for _, error in parts)

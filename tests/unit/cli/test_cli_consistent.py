@@ -53,7 +53,7 @@ def test_estimate_table_shows_consistent_counts_unless_unbiased_ones_are_asked_f
     rows = command.json("estimate", "poll", poll, "--consistent")["answers"]
     label, header, *lines = command("estimate", "poll", poll).stdout.splitlines()[1:]
     assert label.startswith("Consistent counts: at least 0")
-    assert header.split() == ["answer", "count", "share", "low", "high", "unbiased"]
+    assert header.split() == ["answer", "count", "share", "margin", "(95", "%)", "low", "high", "unbiased"]
     assert [line.split()[1] for line in lines] == [f"{row['count']:.0f}" for row in rows]
     assert [line.split()[-1] for line in lines] == [f"{row['raw_count']:.0f}" for row in rows]
     unbiased = command("estimate", "poll", poll, "--unbiased").stdout

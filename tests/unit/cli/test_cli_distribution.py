@@ -26,7 +26,7 @@ def reports(command: CommandLine, tmp_path: Path) -> Path:
 def test_estimate_of_square_wave_prints_mean_quantiles_and_bins(command: CommandLine, reports: Path) -> None:
     lines = command("estimate", "age", reports).stdout.splitlines()
     headers = [line.split() for line in lines if not line[:1].isdigit() and line.strip().isascii()]
-    assert ["reports", "mean", "std_error", "low", "high"] in headers
+    assert ["reports", "mean", "margin", "(95", "%)", "std_error", "low", "high"] in headers
     assert ["quantile", "value", "low", "high"] in headers
     assert ["low", "high", "share", "share_low", "share_high"] in headers
     assert lines[-1].split()[:2] == ["57", "70"]

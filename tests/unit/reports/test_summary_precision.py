@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import mechanism
-from ldp_budget.registry.margins import Precision, Z
+from ldp_budget.registry.margins import Precision, Z, margin_of_interval
 from ldp_budget_surveys.pages.report_texts import texts
 from ldp_budget_surveys.pages.summary_blocks import Grid
 from ldp_budget_surveys.pages.summary_charts import Scale
-from ldp_budget_surveys.pages.summary_precision import expected_margins, margin, open_answers
+from ldp_budget_surveys.pages.summary_precision import expected_margins, open_answers
 from ldp_budget_surveys.pages.survey_summary import Question
 
 
@@ -65,9 +65,9 @@ def test_open_answers_of_a_mean_need_its_distribution() -> None:
 
 @given(st.floats(-0.5, 1.5), st.floats(0.001, 2))
 def test_margin_of_an_interval_cut_on_one_side_is_that_of_the_other(share: float, error: float) -> None:
-    whole = margin(share, share - error, share + error)
+    whole = margin_of_interval(share, share - error, share + error)
     assert whole == pytest.approx(error)
-    assert margin(share, max(0.0, share - error), share + error) == pytest.approx(max(error, 0))
+    assert margin_of_interval(share, max(0.0, share - error), share + error) == pytest.approx(max(error, 0))
 
 
 # -- scales ----------------------------------------------------------------------------------------------------------
