@@ -23,7 +23,7 @@ _HOMES = {
     "BudgetClient": ".accounting.budget_client",
     **dict.fromkeys(("Case", "Comparison", "Factor"), ".sdk.channels"),
     "Collection": ".registry.collections",
-    "Plan": ".accounting.policies",
+    "Plan": ".accounting.plans",
     "compose": ".composition",
     **dict.fromkeys(("Audit", "audit"), "ldp_budget_verify.audit"),
     **dict.fromkeys(("Verification", "verify"), "ldp_budget_verify.exact"),
