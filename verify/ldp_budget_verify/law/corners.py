@@ -24,7 +24,7 @@ stands for all of them, times 1/(1-c).
 from __future__ import annotations
 
 import functools
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -61,7 +61,7 @@ class Numbers(Law):
     rule = "runs of numbers"
 
     def __init__(self, program: Program) -> None:
-        self.program = from_memo(program)
+        self._turns, self.program = from_places(from_memo(program))
         given = self.program.input
         if given["kind"] == "word":
             raise Unknown("words are no numbers")
@@ -100,8 +100,12 @@ class Numbers(Law):
         (one, fall), (two, _) = (self._alone(x) for x in (first, second))
         return parts_of(one, first, two, second, fall)
 
+    def _place(self, answer: int) -> int:
+        """Return the place of an answer, where the report depends on the place alone."""
+        return answer if self._turns is None else bisect_right(self._turns, answer)
+
     def comparison(self, first: int, second: int) -> Comparison:
-        return Comparison.of(Factor(tuple(self._parts(first, second).ordered())))
+        return Comparison.of(Factor(tuple(self._parts(self._place(first), self._place(second)).ordered())))
 
     def outcomes(self, numbers: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
         """Return the outcome of `comparison` of each number that is sent.
@@ -116,6 +120,7 @@ class Numbers(Law):
         """
         import numpy as np
 
+        first, second = self._place(first), self._place(second)
         rows = self._parts(first, second).rows
         if _turn(self._alone(first)[0], self._alone(second)[0]):
             raise Unknown("numbers without bounds")
@@ -169,6 +174,7 @@ class Numbers(Law):
         Raises:
             Unknown: the number has no bounds.
         """
+        x = self._place(x)
         runs, fall = self._alone(x)
         if fall is not None:
             raise Unknown("the reports have no bounds")
@@ -424,3 +430,30 @@ def from_memo(program: Program) -> Program:
         [kind, "value" if name == program.memo else name, *more] for kind, name, *more in program.report["parts"]
     ]
     return replace(program, input=given, steps=inner, report={**program.report, "parts": parts}, memo=memo)
+
+
+def from_places(program: Program) -> tuple[list[int] | None, Program]:
+    """Return the least answer of each place, and the program with places as answers; None for any other program.
+
+    Where the answer enters by one step alone, its rank in a public ascending table, reports depend on the answer through the
+    place alone. So two answers are told apart as their places are, and every two places have answers.
+    """
+    last = int(program.input.get("last", 0))
+    ranks = [place for place, (_, x) in enumerate(program.steps) if isinstance(x, list) and x[0] == "rank"]
+    if not ranks:
+        return None, program
+    at = ranks[0]
+    name, x = program.steps[at]
+    assert isinstance(x, list)
+    table: Any = x[1]
+    if x[2] != "value" or not isinstance(table, list) or table[0] != "list" or not all(type(turn) is int for turn in table[1:]):
+        return None, program
+    turns: list[int] = table[1:]
+    others = [each for place, (_, each) in enumerate(program.steps) if place != at]
+    reported = {part[1] for part in program.report["parts"]}
+    ascends = all(low < high for low, high in pairwise((0, *turns, last + 1)))
+    if "value" in {*reported, *(each for x in others for each in names_of(x))} or name in reported or not ascends:
+        return None, program
+    steps = tuple((one, renamed(x, name)) for place, (one, x) in enumerate(program.steps) if place != at)
+    given = {"kind": "answer", "count": len(turns) + 1, "text": False}
+    return turns, replace(program, input=given, steps=steps)

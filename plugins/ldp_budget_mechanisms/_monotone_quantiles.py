@@ -1,0 +1,202 @@
+"""Quantiles from randomized answers to thresholds: the likelihood of a distribution function, which is monotone.
+
+Of m reports with thresholds in a bin, the number of yeses has the probability λ = q + (P - q)·F, with F the mean of the
+distribution function over the bin. So the best F is an isotonic regression of the shares of yeses, cut to [q, P].
+A quantile is at an edge x between bins if F is at most p in all bins below x, and at least p in all above. With L₀ the best
+log-likelihood of such an F and L that of any, 2(L - L₀) has for a smooth F the limit of Banerjee and Wellner
+(Annals of Statistics 2001), the same for every F. The interval is the hull of all x where it is not too large.
+
+For a designed sample the counts are those of as many reports as count alike, and 2(L - L₀) is divided by the design effect
+of the shares, at least 1.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.sdk.accepted_values import quantile as normal_quantile
+from ldp_budget.sdk.accepted_values import stretch
+from ldp_budget.sdk.estimates import MeanEstimate, SumAggregate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+PROBABILITIES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+"""The probabilities of the quantiles that are listed."""
+_LIMIT = ((0.0, 0.0), (0.5, 0.2851), (0.8, 0.9873), (0.9, 1.5988), (0.95, 2.2692), (0.99, 3.8363))
+"""Points of the quantile function of the limit of the likelihood ratio."""
+
+
+def critical_value(level: float) -> float:
+    """Return the value that the limit of the likelihood ratio exceeds with probability 1 - level.
+
+    Between the tabulated points it is a line, which is above the convex function; beyond the last one it is the quantile of
+    χ² with one degree of freedom, which is larger.
+
+    Parameters:
+        level: a number above 0 and below 1.
+    """
+    if level > _LIMIT[-1][0]:
+        return normal_quantile(level) ** 2
+    levels, values = zip(*_LIMIT, strict=True)
+    return float(np.interp(level, levels, values))
+
+
+def isotonic(values: Floats, weights: Floats) -> Floats:
+    """Return the ascending numbers with the least weighted squares to `values`, by pooling neighbours that fall.
+
+    Parameters:
+        values: numbers, (n,).
+        weights: weights >= 0, (n,). A value without weight takes the level of its neighbours.
+    """
+    level: list[float] = []
+    weight: list[float] = []
+    size: list[int] = []
+    for value, its in zip(values.tolist(), weights.tolist(), strict=True):
+        if its <= 0:
+            if size:
+                size[-1] += 1
+            else:
+                level, weight, size = [-np.inf], [0.0], [1]
+            continue
+        level.append(value)
+        weight.append(its)
+        size.append(1)
+        while len(level) > 1 and level[-2] >= level[-1]:
+            one, other = weight.pop(), weight[-1]
+            high = level.pop()
+            level[-1] = (level[-1] * other + high * one) / (other + one) if other else high
+            weight[-1] = other + one
+            count = size.pop()
+            size[-1] += count
+    return np.repeat(level, size)
+
+
+@dataclass(repr=False)
+class ThresholdAggregate(SumAggregate):
+    """The sum of the reports, as for any number, and how many noes and yeses each bin of thresholds has, int64 (2·bins,)."""
+
+    bins: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def merge(self, other: SumAggregate) -> ThresholdAggregate:
+        """Add `other`; raises `NotSupported` if another mechanism made it."""
+        super().merge(other)
+        assert isinstance(other, ThresholdAggregate)
+        self.bins = self.bins + other.bins
+        return self
+
+
+@dataclass(frozen=True, repr=False)
+class QuantileEstimate(MeanEstimate):
+    """The mean of the users' values, and their quantiles.
+
+    `counts`: the noes and the yeses of each bin of thresholds, (2·bins,); weighted, where reports have weights. `keep`: P.
+    `edges`: the ends of the bins, (bins + 1,). `covariance`: that of the shares of `counts`, for a designed sample.
+    """
+
+    counts: Any = field(kw_only=True)
+    keep: float = field(kw_only=True)
+    edges: tuple[float, ...] = field(kw_only=True)
+    covariance: Any = field(default=None, kw_only=True)
+
+    def details(self, level: float = 0.95) -> dict[str, Any]:
+        """Return the quantiles with their intervals.
+
+        Parameters:
+            level: the confidence level of the intervals, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: `level` is not between 0 and 1.
+        """
+        found = {}
+        for probability in PROBABILITIES:
+            value, low, high = self.quantile(probability, level)
+            found[str(probability)] = {"estimate": value, "low": low, "high": high}
+        return {"quantiles": found}
+
+    def quantile(self, probability: float, level: float = 0.95) -> tuple[float, float, float]:
+        """Return the quantile of a probability, and the ends of its interval, in the unit of the values.
+
+        Parameters:
+            probability: above 0 and below 1.
+            level: the confidence level of the interval, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: an argument is not between 0 and 1.
+        """
+        normal_quantile(level)
+        if not 0 < probability < 1:
+            raise InvalidParameter("probability", "a number above 0 and below 1", probability)
+        share = 1 - self.keep + (2 * self.keep - 1) * probability
+        ratios = 2 * (self._best - self._best_through(share))
+        accepted = np.flatnonzero(ratios <= critical_value(level) * self._stretch(level))
+        at = int(np.searchsorted(self._fitted, share))
+        ends = accepted if len(accepted) else np.array([at])
+        low, high = int(min(ends[0], at)), int(max(ends[-1], at))
+        # The quantile may be anywhere in the bins at the ends of the interval.
+        edges = self.edges
+        return edges[at], edges[max(low - 1, 0)], edges[min(high + 1, len(edges) - 1)]
+
+    @functools.cached_property
+    def _answers(self) -> tuple[Floats, Floats]:
+        """The numbers of yeses and of reports of each bin."""
+        counts = np.asarray(self.counts, dtype=np.float64).reshape(-1, 2) / self.overlap
+        return counts[:, 1], counts.sum(axis=1)
+
+    @functools.cached_property
+    def _fitted(self) -> Floats:
+        """The best probability of a yes in each bin, ascending."""
+        return self._cut(*self._answers)
+
+    def _cut(self, yes: Floats, reports: Floats) -> Floats:
+        shares = np.divide(yes, reports, out=np.zeros_like(yes), where=reports > 0)
+        return np.clip(isotonic(shares, reports), 1 - self.keep, self.keep)
+
+    @property
+    def _best(self) -> float:
+        return float(self._likelihood(self._fitted).sum())
+
+    def _likelihood(self, fitted: Floats) -> Floats:
+        yes, reports = self._answers
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts = np.where(yes > 0, yes * np.log(fitted), 0) + np.where(
+                reports > yes, (reports - yes) * np.log1p(-fitted), 0
+            )
+        return np.asarray(parts)
+
+    @functools.cached_property
+    def _halves(self) -> tuple[Floats, Floats]:
+        """The best fits of the bins below each edge, and of those above it, each (bins + 1, bins)."""
+        yes, reports = self._answers
+        number = len(yes)
+        below, above = np.zeros((number + 1, number)), np.zeros((number + 1, number))
+        for edge in range(number + 1):
+            below[edge, :edge] = self._cut(yes[:edge], reports[:edge])
+            above[edge, edge:] = self._cut(yes[edge:], reports[edge:])
+        return below, above
+
+    def _best_through(self, share: float) -> Floats:
+        """Return the best log-likelihood with at most `share` in all bins below each edge, and at least it above."""
+        below, above = self._halves
+        number = below.shape[1]
+        is_below = np.arange(number) < np.arange(number + 1)[:, None]
+        fitted = np.where(is_below, np.minimum(below, share), np.maximum(above, share))
+        best: Floats = self._likelihood(fitted).sum(axis=1)
+        return best
+
+    def _stretch(self, level: float) -> float:
+        """Return the design effect of the shares, at least 1, and that of few clusters."""
+        if self.covariance is None:
+            return 1.0
+        shares = np.asarray(self.counts, dtype=np.float64) / self.reports
+        simple = float((shares * (1 - shares)).sum()) / self.reports
+        effect = max(1.0, float(np.trace(self.covariance)) / simple) if simple else 1.0
+        return effect * (1.0 if self.freedom is None else stretch(level, self.freedom))
