@@ -100,14 +100,19 @@ def _print_estimates(row: Row, level: float) -> None:
     print_row_table([mean_cells({name: row[name] for name in _NUMBERS}, level)])
     note_outside([row], "mean", "low", "high")
     if "quantiles" in row:
-        ends = row["quantile_intervals"]
         click.echo("")
-        print_row_table(
-            [
-                {"quantile": name, "value": value, "low": ends[name][0], "high": ends[name][1]}
-                for name, value in row["quantiles"].items()
-            ]
-        )
+        print_row_table(quantile_rows(row))
+
+
+def quantile_rows(row: Row) -> list[Row]:
+    """Return the quantiles of an estimate, each with its interval."""
+    ends = row.get("quantile_intervals", {})
+    return [
+        {"quantile": name, "value": value["estimate"], "low": value["low"], "high": value["high"]}
+        if isinstance(value, dict)
+        else {"quantile": name, "value": value, "low": ends[name][0], "high": ends[name][1]}
+        for name, value in row["quantiles"].items()
+    ]
 
 
 def _print_shares(rows: list[Row], level: float) -> None:

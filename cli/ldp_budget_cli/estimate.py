@@ -27,6 +27,7 @@ from ldp_budget.reports.estimation import (
 from .app import collection_names
 from .count_tables import count_cells, count_header, mean_cells, note_outside
 from .design_options import design_options, is_designed, show_design
+from .design_tables import quantile_rows
 from .input_tables import write_rows_to
 from .inputs import find_collection
 from .notes import print_note
@@ -285,18 +286,12 @@ def _print_mean(row: dict[str, Any], level: float) -> None:
     print_row_table([mean_cells(row, level)])
     if "max_bias" not in row:
         note_outside([row], "mean", "low", "high")
-    if "bins" not in row:
-        return
-    ends = row["quantile_intervals"]
-    click.echo("")
-    print_row_table(
-        [
-            {"quantile": name, "value": value, "low": ends[name][0], "high": ends[name][1]}
-            for name, value in row["quantiles"].items()
-        ]
-    )
-    click.echo("")
-    print_row_table(row["bins"])
+    if "quantiles" in row:
+        click.echo("")
+        print_row_table(quantile_rows(row))
+    if "bins" in row:
+        click.echo("")
+        print_row_table(row["bins"])
 
 
 def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-PROBABILITIES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-"""The probabilities of the quantiles that are listed."""
 _LIMIT = ((0.0, 0.0), (0.5, 0.2851), (0.8, 0.9873), (0.9, 1.5988), (0.95, 2.2692), (0.99, 3.8363))
 """Points of the quantile function of the limit of the likelihood ratio."""
 
@@ -100,12 +98,14 @@ class QuantileEstimate(MeanEstimate):
 
     `counts`: the noes and the yeses of each bin of thresholds, (2·bins,); weighted, where reports have weights. `keep`: P.
     `edges`: the ends of the bins, (bins + 1,). `covariance`: that of the shares of `counts`, for a designed sample.
+    `listed`: the probabilities of the quantiles of `details`.
     """
 
     counts: Any = field(kw_only=True)
     keep: float = field(kw_only=True)
     edges: tuple[float, ...] = field(kw_only=True)
     covariance: Any = field(default=None, kw_only=True)
+    listed: tuple[float, ...] = field(kw_only=True)
 
     def details(self, level: float = 0.95) -> dict[str, Any]:
         """Return the quantiles with their intervals.
@@ -117,7 +117,7 @@ class QuantileEstimate(MeanEstimate):
             InvalidParameter: `level` is not between 0 and 1.
         """
         found = {}
-        for probability in PROBABILITIES:
+        for probability in self.listed:
             value, low, high = self.quantile(probability, level)
             found[str(probability)] = {"estimate": value, "low": low, "high": high}
         return {"quantiles": found}

@@ -22,10 +22,10 @@ import functools
 import math
 import operator
 from bisect import bisect_right
-from decimal import Context, Decimal
+from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees import Guarantee, SymmetricPair
@@ -33,12 +33,12 @@ from ldp_budget.guarantees.fixed_point import DOWN, exp_down, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
-from ldp_budget.sdk.parameters import choice, real
+from ldp_budget.sdk.parameters import Text, choice, real
 
 from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -57,7 +57,25 @@ _LOG_CELLS = 2**30
 _LARGEST_RATIO = 10**7
 BINS = 256
 """The bins of thresholds in which answers are counted."""
+_LISTED = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 _EXACT = Context(prec=60)
+
+
+class _Probabilities(Text):
+    """Probabilities of quantiles, ascending and joined by commas."""
+
+    @property
+    def expected(self) -> str:
+        return "numbers above 0 and below 1, joined by commas, such as 0.5,0.9"
+
+    def parse(self, value: Any) -> str:
+        try:
+            found = {Decimal(each.strip()) for each in super().parse(value).split(",")}
+        except InvalidOperation:
+            raise self.invalid(value) from None
+        if not all(number.is_finite() and 0 < number < 1 for number in found):
+            raise self.invalid(value)
+        return ",".join(str(number.normalize()) for number in sorted(found))
 
 
 class RandomThreshold(NumericMechanism):
@@ -74,6 +92,24 @@ class RandomThreshold(NumericMechanism):
     lower = real("smallest value a user can have")
     upper = real("largest value a user can have")
     scale = choice("the distances of thresholds: equal, or of equal logarithms", *SCALES, default=LINEAR)
+    quantiles = _Probabilities("the probabilities of the quantiles that are estimated", default=_LISTED)
+
+    @classmethod
+    def for_quantiles(cls, epsilon: Any, lower: Any, upper: Any, *, scale: str, quantiles: Iterable[Any]) -> Self:
+        """Return the mechanism of a question for quantiles.
+
+        Parameters:
+            epsilon: the ε of one report.
+            lower: the smallest value a user can have.
+            upper: the largest value a user can have.
+            scale: `linear` or `log`.
+            quantiles: their probabilities, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: an argument is out of its range.
+        """
+        listed = ",".join(map(str, quantiles))
+        return cls.calibrate(epsilon=epsilon, lower=lower, upper=upper, scale=scale, quantiles=listed)
 
     def check(self) -> None:
         super().check()
@@ -286,4 +322,5 @@ class RandomThreshold(NumericMechanism):
             keep=self.keep / ONE,
             edges=self.edges,
             covariance=covariance,
+            listed=tuple(map(float, self.quantiles.split(","))),
         )

@@ -35,6 +35,15 @@
     at_most = 2                     # or "any"
     pairs = false                   # true: for options that are ticked together
 
+    [[question]]
+    name = "income"
+    text = "What did your household earn last year?"
+    kind = "quantile"               # quantiles without bins
+    lower = 1000
+    upper = 1000000
+    scale = "log"                   # or "linear"
+    quantiles = [0.5, 0.9]
+
 Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
 question gets an equal part of the survey's. A mechanism whose estimates are biased, such as `bounded-laplace`, needs
 `biased = true` at the question: no number of respondents makes its error small.
@@ -76,7 +85,8 @@ PUBLIC_VERSION = 1
 
 AUTO = "auto"
 ALL = "all"
-CHOICE, YES_NO, NUMBER, TICK = KINDS = ("choice", "yes-no", "number", "tick")
+CHOICE, YES_NO, NUMBER, TICK, QUANTILE = KINDS = ("choice", "yes-no", "number", "tick", "quantile")
+_SCALES = ("linear", "log")
 ANY = "any"
 """`at_most` of a question with any number of ticks."""
 _YES_NO = ("yes", "no")
@@ -110,6 +120,8 @@ class SurveyQuestion:
     biased: bool = False
     at_most: int | str = ANY
     pairs: bool = False
+    scale: str = _SCALES[0]
+    quantiles: tuple[Decimal, ...] = (Decimal("0.5"),)
 
     def build(self, epsilon: Decimal) -> Mechanism:
         """Return the mechanism of the question at `epsilon`. Raises `InvalidParameter`, `NotSupported` or `UnknownName`."""
@@ -120,6 +132,8 @@ class SurveyQuestion:
             return made
         if self.kind == TICK:
             return best_ticks(self, epsilon)
+        if self.kind == QUANTILE:
+            return best_thresholds(self, epsilon)
         return best_mechanism(self.categories and len(self.categories), self.lower, self.upper, epsilon)
 
     def about(self) -> About:
@@ -145,6 +159,8 @@ class SurveyQuestion:
             "epsilon": None if self.epsilon is None else str(self.epsilon),
             "at_most": self.at_most if self.kind == TICK else None,
             "pairs": self.pairs or None,
+            "scale": self.scale if self.kind == QUANTILE else None,
+            "quantiles": [str(each) for each in self.quantiles] if self.kind == QUANTILE else None,
             "languages": _plain(self.languages),
         }
         return {name: value for name, value in given.items() if value not in (None, "", {})}
@@ -157,11 +173,26 @@ def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> M
         most = None if isinstance(question.at_most, str) else question.at_most
         found: Mechanism = kind.for_ticks(epsilon, len(question.categories or ()), most, pairs=question.pairs)
         return found
+    if question.kind == QUANTILE:
+        if not hasattr(kind, "for_quantiles"):
+            raise NotSupported(f"{kind.name} does not report the quantiles of a number without bins")
+        made: Mechanism = kind.for_quantiles(
+            epsilon, question.lower, question.upper, scale=question.scale, quantiles=question.quantiles
+        )
+        return made
     if question.categories is not None and issubclass(kind, FrequencyMechanism):
         return kind.for_answers(epsilon, len(question.categories))
     if question.categories is None and issubclass(kind, NumericMechanism):
         return kind.for_range(epsilon, question.lower, question.upper)
     raise NotSupported(f"{kind.name} does not randomize {'a choice' if question.categories else 'a number'}")
+
+
+def best_thresholds(question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
+    """Return the first installed mechanism for the quantiles of a number. Raises `NotSupported` if there is none."""
+    for kind in mechanisms():
+        if hasattr(kind, "for_quantiles"):
+            return _for(kind, question, epsilon)
+    raise NotSupported("no installed mechanism reports the quantiles of a number without bins")
 
 
 def best_ticks(question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
@@ -341,7 +372,7 @@ class Survey:
         questions = [
             {
                 **definition_of(mine.name, mine.fingerprint, mine.mechanism, mine.categories, said.about()),
-                "kind": said.kind,
+                "kind": NUMBER if said.kind == QUANTILE else said.kind,  # a client asks for a number
                 **({"unit": said.unit} if said.unit else {}),
                 "slot": [slot.start, slot.stop - slot.start],
             }
@@ -383,7 +414,7 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 _SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages")
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
-    *("at_most", "pairs"),
+    *("at_most", "pairs", "scale", "quantiles"),
 )
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
@@ -527,9 +558,10 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     kind = table.take("kind", str, default=NUMBER if "lower" in table.data else CHOICE)
     if kind not in KINDS:
         raise table.invalid("kind", f"one of {', '.join(KINDS)}")
-    numeric = kind == NUMBER
+    numeric = kind in (NUMBER, QUANTILE)
     foreign: tuple[str, ...] = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
     foreign += () if kind == TICK else ("at_most", "pairs")
+    foreign += () if kind == QUANTILE else ("scale", "quantiles")
     for key in foreign if numeric else (*foreign, "unit"):
         if key in table.data:
             raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
@@ -554,7 +586,26 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         table.flag("biased"),
         _at_most(table, categories or ()) if kind == TICK else ANY,
         table.flag("pairs"),
+        _scale(table),
+        _probabilities(table),
     )
+
+
+def _scale(table: _Table) -> str:
+    found: str = table.take("scale", str, default=_SCALES[0])
+    if found not in _SCALES:
+        raise table.invalid("scale", f"one of {', '.join(_SCALES)}")
+    return found
+
+
+def _probabilities(table: _Table) -> tuple[Decimal, ...]:
+    found = table.take("quantiles", list, default=["0.5"])
+    numbers = [
+        each if isinstance(each, Decimal) else value_of(each) if isinstance(each, str) else None for each in found
+    ]
+    if not numbers or not all(each is not None and 0 < each < 1 for each in numbers):
+        raise table.invalid("quantiles", "a list of numbers above 0 and below 1, such as [0.5, 0.9]")
+    return tuple(sorted({each for each in numbers if each is not None}))
 
 
 def _at_most(table: _Table, categories: tuple[str, ...]) -> int | str:

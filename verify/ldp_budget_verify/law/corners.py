@@ -446,7 +446,12 @@ def from_places(program: Program) -> tuple[list[int] | None, Program]:
     name, x = program.steps[at]
     assert isinstance(x, list)
     table: Any = x[1]
-    if x[2] != "value" or not isinstance(table, list) or table[0] != "list" or not all(type(turn) is int for turn in table[1:]):
+    if (
+        x[2] != "value"
+        or not isinstance(table, list)
+        or table[0] != "list"
+        or not all(type(turn) is int for turn in table[1:])
+    ):
         return None, program
     turns: list[int] = table[1:]
     others = [each for place, (_, each) in enumerate(program.steps) if place != at]
