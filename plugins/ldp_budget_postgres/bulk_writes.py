@@ -45,6 +45,7 @@ HERE = "ANY(%(here)b::int4[])"
 """The partitions of a statement on a sharded engine, which are in one shard: each clause of a table compares with them."""
 ONE = "%(here)s::int4"
 """The same for one partition, which such an engine plans faster."""
+_ALL_FROM = " SELECT * FROM"
 MOST_VALUES = 100
 """Largest number of rows that a sharded engine inserts as values, in which it reads the partitions without a plan."""
 
@@ -54,18 +55,11 @@ class BulkStatement:
 
     Of buffered rows with the same first `same` values, only the last is sent. `sharded` has the parts before and after
     the rows for a sharded engine: there each table is compared with `HERE`, so that the engine asks one shard. Or it
-    inserts `values`: the parts before and after VALUES.
+    inserts few rows as values, with `values` after them.
     """
 
     def __init__(
-        self,
-        before: str,
-        types: str,
-        after: str = "AS t",
-        same: int = 0,
-        *,
-        sharded: tuple[str, str],
-        values: tuple[str, str] | None = None,
+        self, before: str, types: str, after: str, same: int, sharded: tuple[str, str], values: str | None = None
     ) -> None:
         self._row = f"({', '.join(f'%s::{each}' for each in types.split())})"
         arrays = ", ".join(f"%b::{each}[]" for each in types.split())
@@ -74,7 +68,7 @@ class BulkStatement:
         self._many = f"{before} unnest({arrays}) {after}"
         self.sharded = f"{sharded[0]} unnest({named}) {sharded[1]}"
         self._of_one = self.sharded.replace(HERE, ONE)
-        self._values = values
+        self._before, self._values = before, values
         self.same = same
 
     def bind(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, list[Any]]:
@@ -86,8 +80,8 @@ class BulkStatement:
     def bind_sharded(self, rows: Collection[tuple[Any, ...]], *values: Any) -> tuple[str, Any]:
         """Return the SQL and its values for at least one row; all rows are of one shard."""
         if self._values is not None and len(rows) <= MOST_VALUES:
-            before, after = self._values
-            return f"{before} VALUES {', '.join([self._row] * len(rows))} {after}", [*chain.from_iterable(rows)]
+            into = self._before.removesuffix(_ALL_FROM)
+            return f"{into} VALUES {', '.join([self._row] * len(rows))} {self._values}", [*chain.from_iterable(rows)]
         columns = [list(column) for column in zip(*rows, strict=True)]
         here = sorted({*columns[0]})
         bound: dict[str, Any] = {f"c{place}": column for place, column in enumerate(columns)}
@@ -108,15 +102,14 @@ def _insert(into: str, types: str, conflict: str = "", same: int = 0) -> BulkSta
         f"INSERT INTO {into} SELECT p.partition, {', '.join(f't.{each}' for each in columns)} FROM partitions p JOIN",
         f"AS t(partition, {', '.join(columns)}) ON p.partition = t.partition WHERE p.partition = {HERE} {conflict}",
     )
-    before, after, values = f"INSERT INTO {into} SELECT * FROM", f"AS t {conflict}", (f"INSERT INTO {into}", conflict)
-    return BulkStatement(before, types, after, same, sharded=here, values=values)
+    return BulkStatement(f"INSERT INTO {into}{_ALL_FROM}", types, f"AS t {conflict}", same, here, conflict)
 
 
 def _update(table: str, sets: str, types: str, columns: str, also: str = "", same: int = 1) -> BulkStatement:
     """Return the statement that updates the rows of partitions."""
     before = f"UPDATE {table} SET {sets} FROM"
     after = f"AS t({columns}) WHERE {table}.partition = t.partition{also}"
-    return BulkStatement(before, types, after, same, sharded=(before, f"{after} AND {table}.partition = {HERE}"))
+    return BulkStatement(before, types, after, same, (before, f"{after} AND {table}.partition = {HERE}"))
 
 
 _AMOUNT_TYPES = "int8 " * len(Costs._fields)
@@ -362,22 +355,21 @@ def _accounts(windows: int) -> BulkStatement:
     users = "AS n(partition, user_hash) JOIN users u ON u.partition = n.partition AND u.user_hash = n.user_hash"
     before, after = account_rows(users, windows, GROUPED, "u.partition, ")
     sharded = account_rows(f"{users} AND u.partition = {HERE}", windows, SHARDED, "u.partition, ")
-    return BulkStatement(before, "int4 bytea", after, sharded=sharded)
+    return BulkStatement(before, "int4 bytea", after, 0, sharded)
 
 
-_RECORDS_BEFORE = (
-    "SELECT k.partition, k.user_hash, k.key_hash, k.entry, k.number, k.request_digest, k.response, k.row_mac FROM"
-)
-_RECORDS_AFTER = (
-    "AS n(partition, user_hash, key_hash) JOIN idempotency_records k"
-    " ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash"
-)
-_RECORDS = BulkStatement(
-    _RECORDS_BEFORE,
-    "int4 bytea bytea",
-    _RECORDS_AFTER,
-    sharded=(_RECORDS_BEFORE, f"{_RECORDS_AFTER} AND k.partition = {HERE}"),
-)
+def _records() -> BulkStatement:
+    """Return the statement that reads the idempotency records of some keys."""
+    columns = ", ".join(f"k.{each}" for each in ("partition", *IdempotencyRecord._fields))
+    before = f"SELECT {columns} FROM"
+    after = (
+        "AS n(partition, user_hash, key_hash) JOIN idempotency_records k"
+        " ON k.partition = n.partition AND k.user_hash = n.user_hash AND k.key_hash = n.key_hash"
+    )
+    return BulkStatement(before, "int4 bytea bytea", after, 0, (before, f"{after} AND k.partition = {HERE}"))
+
+
+_RECORDS = _records()
 
 
 class PrefetchedRows:

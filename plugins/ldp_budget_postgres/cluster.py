@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import LedgerError
@@ -40,8 +41,8 @@ DOWN_SECONDS = 2.0
 SHARDS_OF_NODE, PARTITIONS_OF_SHARD = 4, 16
 """Shards of a new ledger for each of its nodes, and the largest mean number of partitions in one. Charges of one shard share
 statements; a shard is on one node, so that a ledger can grow to as many nodes as it has shards."""
-DETOUR_SECONDS = 30.0
-"""Time for which the hosts of the URL are used in place of a node that this machine cannot connect to."""
+DETOUR_SECONDS = 5.0
+"""Time for which the hosts of the URL are used in place of a node that this machine cannot connect to; doubled up to 5 times."""
 CONNECT_SECONDS = 2.0
 """Longest wait for a connection to a node."""
 
@@ -66,7 +67,7 @@ _TABLES_AT = (
 )
 _RUN = "SELECT success, result FROM master_run_on_worker(ARRAY[%s], ARRAY[%s::int], ARRAY[%s], false)"
 # The nodes take these settings with the first statement that is sent to them.
-_SETTLE = (
+SETTLE = (
     "SET LOCAL citus.propagate_set_commands TO 'local'",
     f"SET LOCAL lock_timeout TO '{pool.WAIT_SECONDS:g}s'",
     "SET LOCAL synchronous_commit TO 'on'",
@@ -88,9 +89,8 @@ def distribute(connection: Connection, partitions: int) -> None:
     first, *others = PARTITIONED
     (nodes,) = connection.execute(_COUNT_NODES).fetchone() or (0,)
     count = min(partitions, max(SHARDS_OF_NODE * max(nodes, 1), partitions // PARTITIONS_OF_SHARD))
-    connection.execute(
-        "SELECT create_distributed_table(%s, 'partition', colocate_with => 'none', shard_count => %s)", (first, count)
-    )
+    create = "SELECT create_distributed_table(%s, 'partition', colocate_with => 'none', shard_count => %s)"
+    connection.execute(create, (first, count))
     for table in others:
         connection.execute("SELECT create_distributed_table(%s, 'partition', colocate_with => %s)", (table, first))
 
@@ -115,6 +115,7 @@ class Cluster:
         self._checked: dict[str, float] = {}
         self._down: dict[str, float] = {}
         self._detours: dict[str, float] = {}
+        self._failures: Counter[str] = Counter()
 
     def locate(self, connection: Connection) -> None:
         """Read where each partition is, in a transaction that looks up names in the ledger's schema."""
@@ -153,27 +154,19 @@ class Cluster:
     def detour(self, partitions: Iterable[int]) -> None:
         """Use the hosts of the URL for a while in place of a node, which is checked before its next use."""
         (node,) = self.nodes_of(partitions)
-        self._detours[node] = time.monotonic() + DETOUR_SECONDS
+        self._failures[node] += 1
+        self._detours[node] = time.monotonic() + DETOUR_SECONDS * 2 ** min(self._failures[node] - 1, 5)
         self._checked.pop(node, None)
 
     # -- transactions -------------------------------------------------------------------------------------
-
-    def settle(self, unit: Unit) -> None:
-        """Set the settings that the nodes' part of a transaction relies on."""
-        for statement in _SETTLE:
-            unit.run(statement)
 
     def ask_places(self, unit: Unit, partitions: Iterable[int]) -> Any:
         """Ask which nodes hold partitions that are locked: a shard with a lock is not moved."""
         return unit.run(_PLACED, (sorted({self.shards[each] for each in partitions}),))
 
-    def has_moved(self, places: Any) -> bool:
-        """True if shards are on other nodes than those that were checked."""
-        return any(self._groups.get(shard) != group for shard, group in places)
-
-    def nodes(self) -> list[str]:
-        """Return all nodes with partitions."""
-        return list(dict.fromkeys(self._nodes))
+    def has_moved(self, places: Any, partitions: Iterable[int]) -> bool:
+        """True if shards are on other nodes than those that were checked, or were split."""
+        return dict(places) != {self.shards[each]: self._groups[self.shards[each]] for each in partitions}
 
     def due(self, partitions: Iterable[int]) -> list[str]:
         """Return the nodes of partitions that must be checked now. Raises an error for one that has just failed."""
@@ -181,7 +174,7 @@ class Cluster:
         nodes = self.nodes_of(partitions)
         for node in nodes:
             if now < self._down.get(node, now):
-                raise self.failure(node, "does not answer")
+                raise self.failure(node, " does not answer")
         return [node for node in nodes if now - self._checked.get(node, -CHECK_SECONDS) >= CHECK_SECONDS]
 
     def has_failed(self, partitions: Iterable[int], why: str) -> LedgerError:
@@ -191,41 +184,37 @@ class Cluster:
             return LedgerError(self._address.name, f"{why}. Nothing was charged.")
         self._down[node] = time.monotonic() + DOWN_SECONDS
         self._checked.pop(node, None)
-        return self.failure(node, f"failed: {why}")
+        return self.failure(node, f" failed: {why}")
 
     def failure(self, node: str, why: str, hint: str = "") -> PartitionsFailedError:
         """Return the error for the users on a node."""
         those = [each for each, at in enumerate(self._nodes) if at == node]
-        return PartitionsFailedError(
-            self._address.name, f"its node {node} {why}. Nothing was charged.", those, hint=hint
-        )
+        said = f"its node {node}{why}. Nothing was charged."
+        return PartitionsFailedError(self._address.name, said, those, hint=hint)
 
     # -- the checks of a node -----------------------------------------------------------------------------
 
     def check(self, connection: Connection, node: str, asked_at: Address) -> None:
         """Raise `PartitionsFailedError` unless a node keeps every promise. Any host can ask it, so `asked_at` is one."""
         named = self._address._replace(name=f"{self._address.name}, node {node}")
-        those = [each for each, at in enumerate(self._nodes) if at == node]
         tables = [each for (each,) in connection.execute(_TABLES_AT, (self._schema, [*PARTITIONED], node))]
         asked = time.time()
-        settings = self._ask(connection, node, pool.ASK_NODE)
+        settings, answered = self._ask(connection, node, pool.ASK_NODE), time.time()
+        found = self._ask(connection, node, shard_query(self._schema, tables))
         try:
-            pool.judge_node(settings, named, asked, time.time())
-            found = self._ask(connection, node, shard_query(self._schema, tables))
+            pool.judge_node(settings, named, asked, answered)
             refuse(compare_facts(found, expect_shards(tables)), named.name)
             with pool.first_connection(asked_at) as other:
-                pool.check_isolation(connection, other, self._schema, named, those[0])
-        except PartitionsFailedError:
-            raise
+                pool.check_isolation(connection, other, self._schema, named, self._nodes.index(node))
         except LedgerError as error:
-            why = error.completed("").removeprefix(f"ledger {self._address.name}, ")
-            raise PartitionsFailedError(self._address.name, why, those, hint=error.hint) from None
+            why = error.completed("").removeprefix(f"ledger {named.name}").removesuffix(".")
+            raise self.failure(node, why, error.hint) from None
         self._checked[node] = time.monotonic()
         self._down.pop(node, None)
 
     def check_all(self, connection: Connection, asked_at: Address) -> None:
         """Raise `LedgerError` unless every node that answers keeps every promise."""
-        for node in self.nodes():
+        for node in dict.fromkeys(self._nodes):
             try:
                 self.check(connection, node, asked_at)
             except PartitionsFailedError:

@@ -179,9 +179,8 @@ def judge_node(found: list[Any], address: Address, asked: float, answered: float
 
 def _judge_version(version: int, address: Address) -> None:
     if version < OLDEST:
-        raise LedgerError(
-            address.name, f"its server must be PostgreSQL {OLDEST // 10000} or newer: got {version // 10000}"
-        )
+        why = f"its server must be PostgreSQL {OLDEST // 10000} or newer: got {version // 10000}"
+        raise LedgerError(address.name, why)
 
 
 def ask_settings(unit: Unit) -> Cursor[Any]:
@@ -233,7 +232,7 @@ def _judge_standbys(synchronous: str, standbys: int, address: Address) -> None:
         raise LedgerError(address.name, "its server has standbys, and the URL has no ha option", hint=hint)
 
 
-def check_isolation(first: Connection, second: Connection, schema: str, address: Address, partition: int = 0) -> None:
+def check_isolation(first: Connection, second: Connection, schema: str, address: Address, row: int = 0) -> None:
     """Raise `LedgerError` if two transactions can lock the same row at the same time.
 
     The check never waits for the lock. If several processes open a ledger behind a pooler, each would wait in a
@@ -242,7 +241,7 @@ def check_isolation(first: Connection, second: Connection, schema: str, address:
     """
     from psycopg import errors
 
-    lock = f"SELECT entry FROM partitions WHERE partition = {partition:d} FOR UPDATE NOWAIT"
+    lock = f"SELECT entry FROM partitions WHERE partition = {row:d} FOR UPDATE NOWAIT"
     begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {set_path(schema)}"
     first.execute(begin)  # type: ignore[call-overload, unused-ignore]
     try:
@@ -285,12 +284,7 @@ HINT = "Install it: pip install 'ldp-budget[postgres]'"
 class Connections:
     """Connection pool of one process. A forked child cannot use it."""
 
-    def __init__(
-        self,
-        address: Address,
-        greet: Callable[[Connection], None] = lambda connection: None,
-        wait: float | None = None,
-    ) -> None:
+    def __init__(self, address: Address, greet: Callable[[Connection], None], wait: float | None = None) -> None:
         """Import the driver and check the address.
 
         `greet` checks each new connection, and raises `LedgerError` to refuse it. `wait` is the longest wait for a

@@ -332,9 +332,8 @@ def _literal(text: str) -> str:
 
 def expect_shards(tables: Iterable[str]) -> frozenset[Fact]:
     """Return the facts about tables of shards, which are named TABLE_NUMBER."""
-    return frozenset(
-        fact._replace(table=table) for table in tables for fact in _EXPECTED if fact.table == table.rpartition("_")[0]
-    )
+    named = [(table, table.rpartition("_")[0]) for table in tables]
+    return frozenset(fact._replace(table=table) for table, name in named for fact in _EXPECTED if fact.table == name)
 
 
 def set_path(schema: str) -> str:

@@ -25,7 +25,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ldp_budget._files import alone_in, application_folder, create_private
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from ldp_budget.ledger.storage import Prefetch, Snapshot
 
     from .pool import Address
+
+    _Lent: TypeAlias = tuple[Connections, Connection]
 
 
 # -- key files -----------------------------------------------------------------------------------------------
@@ -106,7 +108,7 @@ _LOCK_ONE = f"{END} WHERE partition = %s FOR UPDATE"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
 _UNPREPARED = ("26000", "42P05")  # another session has prepared the statement
 _BUSY = "55P03"
-_MOVED = "moved"
+_MOVED, _SEVERAL_SHARDS = "moved", "0A000"  # a shard was split, and its parts are not locked together
 _NAME = re.compile(rb"[0-9a-f]{16}")
 """Internal name of a ledger, drawn at random; also the name of its file in the folder of keys."""
 _VALUES = ("22", "54")  # data exceptions, and limits of the program, such as the longest row of an index
@@ -268,10 +270,11 @@ class PostgresStore:
         if self._cluster is not None and hint is not None and hint.some:
             partitions = self._cluster.together(partitions)
             hint = hint.within(partitions)
-        with self._lend(partitions) as (connections, connection):
+        with self._lend(partitions) as lent:
+            _, connection = lent
             connection.add_notice_handler(progress.notice)
             try:
-                yield from self._transact(connections, connection, progress, partitions, hint)
+                yield from self._transact(lent, progress, partitions, hint)
             except BaseException as error:
                 # A group of works wraps the error of one of them in another error.
                 servers = of_driver(error, connection)
@@ -283,7 +286,7 @@ class PostgresStore:
         progress.check(self.name)
 
     @contextmanager
-    def _lend(self, partitions: Sequence[int]) -> Iterator[tuple[Connections, Connection]]:
+    def _lend(self, partitions: Sequence[int]) -> Iterator[_Lent]:
         """Yield a connection for a transaction, and its pool: that of the node of the partitions, or of the URL."""
         those = self._cluster
         node = None if those is None else those.route(partitions)
@@ -304,15 +307,10 @@ class PostgresStore:
             yield there, connection
 
     def _transact(
-        self,
-        connections: Connections,
-        connection: Connection,
-        progress: _Progress,
-        partitions: Sequence[int],
-        hint: Prefetch | None,
+        self, lent: _Lent, progress: _Progress, partitions: Sequence[int], hint: Prefetch | None
     ) -> Iterator[Attempt]:
+        (connections, connection), those = lent, self._cluster
         some = hint is not None and hint.some
-        those = self._cluster
         if those is not None:
             for node in those.due(partitions):
                 those.check(connection, node, connections.address)
@@ -324,22 +322,13 @@ class PostgresStore:
             tables = catalog.ask_catalog(unit) if self._tables_are_due() else None
             # Settings of the transaction, not of the session: behind a pooler the session changes as well.
             settled = pool.settle(unit, WAIT_SECONDS)
-            needed = partitions[:1] if some else partitions
-            places = None
-            if those is None:
-                locked = [unit.run(_LOCK, (list(needed),))]
-                if some:
-                    locked.append(unit.run(_LOCK_FREE, (list(partitions[1:]),)))
-            else:
-                if connections is self._connections:
-                    those.settle(unit)
-                locked = [
-                    unit.run(_LOCK_ONE, each) if len(each) == 1 else unit.run(_LOCK, (each,))
-                    for each in those.by_shard(needed)
-                ]
-                if some:
-                    locked += [unit.run(_LOCK_FREE, (each,)) for each in those.by_shard(partitions[1:])]
-                places = those.ask_places(unit, partitions)
+            if those is not None and connections is self._connections:
+                for statement in cluster.SETTLE:
+                    unit.run(statement)
+            needed, free = (partitions[:1], partitions[1:]) if some else (partitions, [])
+            locked = [self._lock(unit, each) for each in self._by_shard(needed)]
+            locked += [unit.run(_LOCK_FREE, (each,)) for each in self._by_shard(free)]
+            places = None if those is None else those.ask_places(unit, partitions)
             ahead = None if hint is None else PrefetchedRows(unit, hint)
             if promised is not None:
                 pool.judge_settings(promised, connections.address)
@@ -350,7 +339,7 @@ class PostgresStore:
             gone = {*needed} - ends.keys()
             if gone:
                 raise LedgerError(self.name, f"partition {min(gone)} is missing{_NOTHING}")
-            if those is not None and those.has_moved(places):
+            if those is not None and those.has_moved(places, partitions):
                 raise _Again(_MOVED, "its partitions are being moved to another node")
             if ahead is not None:
                 ahead.read()
@@ -366,6 +355,17 @@ class PostgresStore:
             progress.commits = True
             progress.commit = connection.execute("COMMIT")
             pipeline.sync()
+
+    def _by_shard(self, partitions: Sequence[int]) -> list[list[int]]:
+        """Return partitions as lists, each for one statement."""
+        if self._cluster is not None:
+            return self._cluster.by_shard(partitions)
+        return [list(partitions)] if partitions else []
+
+    def _lock(self, unit: Unit, partitions: list[int]) -> Cursor[Any]:
+        if self._cluster is not None and len(partitions) == 1:
+            return unit.run(_LOCK_ONE, partitions)
+        return unit.run(_LOCK, (partitions,))
 
     def _locate(self) -> None:
         """Read again where each partition of a cluster is."""
@@ -386,20 +386,22 @@ class PostgresStore:
         if counts is not None:
             raise LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}", hint=_TRIGGERS)
 
-    def _told(
-        self, error: Error, progress: _Progress, connection: Connection, partitions: Sequence[int]
-    ) -> BaseException:
+    def _told(self, error: Error, progress: _Progress, used: Connection, partitions: Sequence[int]) -> BaseException:
         """Return the error for the caller, or `_Again` if the work is to be repeated."""
         code = error.sqlstate or ""
-        roll_back(connection)
-        # An error that the server has reported came before the commit, or instead of it.
-        if progress.commits and (connection.closed or not code or code.startswith(_LOST)):
+        roll_back(used)
+        # An error that the server has reported came before the commit, or instead of it. A host of a cluster may report
+        # that it does not know what a node has done.
+        is_lost = used.closed or not code or code.startswith(_LOST) or self._cluster is not None
+        if progress.commits and is_lost:
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
         if self._cluster is not None and cluster.is_of_node(error):
-            connection.close()  # with the server's own connections to the node
+            used.close()  # with the server's own connections to the node
             return self._cluster.has_failed(partitions, plain(error))
-        if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or connection.closed:
+        if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or used.closed:
             return _Again(code or "connection", plain(error))
+        if self._cluster is not None and code == _SEVERAL_SHARDS:
+            return _Again(_MOVED, plain(error))
         if code == MISCOUNTED:
             return LedgerError(self.name, f"{_MISCOUNTED}{_NOTHING}", hint=_TRIGGERS)
         if _is_of_values(error):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ldp_budget
+from citus_killer import Killer
 from citus_servers import OwnNodes, own_cluster
 from command_line import CommandLine
 from ldp_budget import Accountant, LedgerError
@@ -278,6 +279,13 @@ def test_killed_policy_change_is_complete_or_absent_everywhere(
         # The nodes commit or roll back what was prepared there by then.
         until(lambda: accountant.set_policy("default", ["lifetime=4", "day=1"]))
         assert accountant.verify().ok
+
+
+def test_few_kills_of_nodes_lose_no_charge_and_double_none(nodes: OwnNodes) -> None:
+    tally = Killer(nodes, seed=42).run(5)
+    assert tally.acknowledged > 0
+    assert tally.verified == tally.kills
+    assert (tally.lost, tally.wrong_sums, tally.overdrawn) == (0, [], [])
 
 
 # -- a cluster that grows --------------------------------------------------------------------------------------
