@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from contract.acts import coin, promising
+from contract.acts import promising
 from fixed_clock import Clock
 from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
 from ldp_budget.accounting.principals import LOCAL
-from ldp_budget.guarantees import Memoised, Pure
+from ldp_budget.guarantees import Pure
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, Registry
 from ldp_budget.registry.third_party import charged_for
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget_service.client import Client
-from service_places import Keys, plugin_of_promises, shared_service
+from service_places import Keys, shared_service
 
 
 @pytest.fixture
@@ -103,34 +103,6 @@ def test_collection_of_the_ledger_is_charged_with_its_own_mechanism(client: Clie
     with pytest.raises(InvalidParameter, match="mechanism must be the one of collection party"):
         client.spend("alice", other)
     assert [row["collection"] for row in client.history("alice")] == ["party"]
-
-
-def test_amounts_equal_those_of_the_ledger_to_the_unit(client: Client, ledger: Accountant) -> None:
-    """Plain numbers are rounded; what decides is not."""
-    ledger.set_policy("default", ["lifetime=3,1e-6,zcdp", "day=9.123456789,0.123456789012345678", "week=7,1e-6,gdp"])
-    curve = Memoised(("0.3", "0.5"), "0.65")
-    with plugin_of_promises():
-        for ask in (
-            lambda it: it.spend("alice", coin("0.123456789"), key="k", reports=3),
-            lambda it: it.spend("alice", promising(curve), label="home", key="l"),
-            lambda it: it.quote("alice", coin("0.7"), reports=2),
-            lambda it: it.spend("alice", coin(8), key="m"),
-        ):
-            here, there = ask(client), ask(ledger)
-            assert here._replace(repeated=there.repeated) == there
-            assert here.repeated in (False, there.repeated)
-    one, other = client.balance("alice"), ledger.balance("alice")
-    assert (one, one.odometer) == (other, other.odometer)
-    assert list(client.balances(["alice", "bob"])) == list(ledger.balances(["alice", "bob"]))
-    assert list(client.balances()) == list(ledger.balances())
-    assert client.policies() == ledger.policies()
-    assert client.remaining_over_time("alice") == ledger.remaining_over_time("alice")
-    assert client.simulate(coin("0.3"), every="week") == ledger.simulate(coin("0.3"), every="week")
-    assert (client.now(), client.position(), client.stats()) == (
-        ledger.now(),
-        ledger.position(),
-        ledger.stats(),
-    )
 
 
 def test_foreign_object_is_charged_by_a_service_without_its_library(

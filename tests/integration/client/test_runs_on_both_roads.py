@@ -137,40 +137,12 @@ def test_run_with_another_request_on_the_other_road_is_a_conflict(roads: Roads, 
 
 
 @both
-def test_run_cut_at_other_edges_is_a_conflict(roads: Roads, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a run that a build with other batches began."""
-    one, other = roads.roads(first)
-    one.spend_many(USERS, coin("0.1"), key="run")
-    monkeypatch.setattr(bulk_run, "BATCH", 10)
-    with pytest.raises(KeyConflict):
-        other.spend_many(USERS, coin("0.1"), key="run")
-    assert roads.charges == len(USERS)
-
-
-@both
 def test_run_in_shards_on_both_roads_is_one_run(roads: Roads, first: str) -> None:
     one, other = roads.roads(first)
     assert one.spend_many(USERS, coin("0.1"), key="run", shard=(2, 3)).spent == 14
     assert other.spend_many(USERS, coin("0.1"), key="run", shard=(1, 3)).spent == 14
     assert other.spend_many(USERS, coin("0.1"), key="run").to_json() == {"spent": 12, "refused": 0, "repeated": 28}
     assert one.spend_many(USERS, coin("0.1"), key="run", shard=(3, 3)).repeated == 12
-
-
-@both
-def test_runs_of_two_callers_stay_apart(roads: Roads, first: str) -> None:
-    one, _ = roads.roads(first)
-    key, secret = ApiKeys(roads.accountant).create("others", ["spend"])
-    assert one.spend_many(USERS, coin("0.1"), key="run").spent == len(USERS)
-    assert roads.client(secret).spend_many(USERS, coin("0.1"), key="run").spent == len(USERS)
-    assert roads.accountant.acting_for(key.caller).spend_many(USERS, coin("0.1"), key="run").repeated == len(USERS)
-    assert roads.accountant.spend_many(USERS, coin("0.1"), key="run").spent == len(USERS)
-    assert roads.charges == 3 * len(USERS)
-
-
-def test_run_belongs_to_the_name_of_an_api_key_after_its_rotation(roads: Roads) -> None:
-    roads.local.spend_many(USERS, coin("0.1"), key="run")
-    _, secret = ApiKeys(roads.accountant).rotate("team")
-    assert roads.client(secret).spend_many(USERS, coin("0.1"), key="run").repeated == len(USERS)
 
 
 @both

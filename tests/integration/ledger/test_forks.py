@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -207,21 +206,3 @@ def test_fork_within_an_own_snapshot_or_transaction_returns(path: Path) -> None:
     assert run(script, path) in ("0\n7\n", "0\n8\n")
     with Accountant(path, create=False) as accountant:
         check(accountant)
-
-
-def test_fork_keeps_no_file_of_the_parent_open(path: Path) -> None:
-    script = """
-        accountant = Accountant(path)
-        spend(accountant, "parent")
-        accountant.balance("parent")
-        child = os.fork()
-        if child == 0:
-            links = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
-            print(sorted({link[len(path):] for link in links if link.startswith(path)}), flush=True)
-            os._exit(0)
-        os.waitpid(child, 0)
-        """
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("no /proc")
-    assert run(script, path) in ("[]\n", "['-shm']\n"), "the index is kept: closing it would drop locks"
-    assert os.path.exists(path)

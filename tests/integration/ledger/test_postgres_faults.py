@@ -142,21 +142,6 @@ def test_spend_with_a_key_and_a_lost_commit_is_settled(proxied: tuple[Proxy, str
         check(accountant)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.some(2)
-def test_spend_without_a_key_and_a_lost_commit_is_unknown(proxied: tuple[Proxy, str, str], when: str) -> None:
-    proxy, address, _ = proxied
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=90"])
-        proxy.cuts = [when]
-        with pytest.raises(LedgerError, match="It is unknown whether it was charged") as told:
-            accountant.spend("alice", coin(1))
-        assert told.value.unknown
-        assert NOTHING not in str(told.value)
-        assert entries(accountant, "alice") == (when == "after")
-        check(accountant)
-
-
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.exhaustive), "after"])
 @pytest.mark.some(2)
 def test_group_commit_over_a_cut_connection_reports_each_outcome(proxied: tuple[Proxy, str, str], when: str) -> None:
@@ -210,19 +195,6 @@ def test_sessions_ended_at_any_moment_lose_nothing(how: str) -> None:
     with Accountant(address) as accountant:
         accountant.set_policy("default", ["lifetime=1000000"])
         spend_amid(accountant, lambda: end_sessions(address, how, 6))
-
-
-@pytest.mark.exhaustive
-def test_reader_reconnects_to_the_server(server: Server) -> None:
-    """Connections that died with the server are not read from for the first time."""
-    address = f"{server.create_database()}?partitions=4"
-    with Accountant(address) as accountant:
-        accountant.set_policy("default", ["lifetime=9"])
-        in_threads(8, lambda number: accountant.balance(f"user {number}"))
-        server.kill()
-        server.restart()
-        for number in range(8):
-            assert spent(accountant, f"user {number}") == {"lifetime": 0}
 
 
 @pytest.mark.parametrize("statement", ["COMMIT", "BEGIN"])

@@ -20,7 +20,6 @@ from ledger_scripts import outputs, start
 from postgres_faults import entries, plain_url, settle, spend_amid
 from postgres_places import Emptied
 from postgres_pooler import Pooler, find_pgbouncer
-from postgres_servers import Server, standby_of, wait_until
 
 pytestmark = [
     pytest.mark.usefixtures("own_keys"),
@@ -206,37 +205,6 @@ def test_sessions_without_durability_are_refused_by_name(place: BehindPooler, ac
     assert spent(accountant, "alice") == {"lifetime": 2}
     assert [policy.version for policy in accountant.policies()] == [1]
     check(accountant)
-
-
-@pytest.mark.exhaustive
-def test_promoted_standby_behind_the_pooler_is_checked_for_its_settings(server: Server, tmp_path: Path) -> None:
-    """A client stays connected to the pooler over a failover, and must not trust the settings of the old server."""
-    with (
-        standby_of(server, tmp_path / "standby", "twin", synchronous=True) as standby,
-        Pooler(tmp_path / "pooler", server.port) as pooler,
-        Accountant(f"{pooler.address(server.create_database())}?partitions=4&ha=quorum") as accountant,
-    ):
-        accountant.set_policy("default", ["lifetime=9"])
-        for key in ("first", "second"):
-            assert accountant.spend("alice", coin(1), key=key)
-        pooler.lead_to(standby.port)
-        server.kill()
-        standby.promote()
-
-        def refused() -> bool:
-            with pytest.raises(LedgerError) as told:
-                accountant.spend("alice", coin(1), key="third")
-            return "with ha=quorum its server must set synchronous_standby_names" in str(told.value)
-
-        wait_until(refused, "it is not refused for its settings")
-        assert entries(accountant, "alice") == 2
-        standby.run("ALTER SYSTEM SET synchronous_standby_names = 'next'")
-        standby.run("SELECT pg_reload_conf()")
-        with standby_of(standby, tmp_path / "next", "next", synchronous=True):
-            assert settle(lambda: accountant.spend("alice", coin(1), key="third")).status == "spent"
-            assert accountant.spend("alice", coin(1), key="second").repeated
-            assert spent(accountant, "alice") == {"lifetime": 3}
-            check(accountant)
 
 
 def test_hidden_pooler_is_detected_by_lost_settings(place: BehindPooler, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,10 +11,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
-from contract.acts import write_record
 from ldp_budget import Accountant
 from ldp_budget.accounting.admin_records import _SHAPES
-from ldp_budget_service.server import _log_record_faults
 from service_farm import MECHANISM
 from service_threads import Served
 
@@ -67,20 +64,6 @@ def test_key_that_cannot_be_read_is_refused(served: Served, path: str) -> None:
         answer = served.ask("POST", f"/v1/ledger/{path}", {**good, **change}, secret)
         assert answer.status in (400, 404), (change, answer.body)
     assert len(served.accountant.records()) == 1
-
-
-def test_service_starts_with_a_bad_record_and_logs_it(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    secret = served.secret("admin")
-    for kind in _SHAPES:
-        write_record(served.accountant, kind, "x", {"until": "2026-01-01T00:00:00"})
-    with caplog.at_level(logging.WARNING, "ldp_budget_service"):
-        _log_record_faults(served.accountant)
-    assert len(caplog.records) == len(_SHAPES)
-    with Served(served.accountant) as again:
-        assert spend(again, secret, "k") == 200
-        for path in ("/v1/proposals", "/v1/officer", "/v1/officer/records", "/v1/ledger/records"):
-            assert again.ask("GET", path, secret=secret).status == 200, path
-        assert not again.ask("GET", "/v1/ledger/verify", secret=secret).json()["ok"]
 
 
 def test_another_instance_holds_a_new_demand_of_approvals_at_once(tmp_path: Path) -> None:

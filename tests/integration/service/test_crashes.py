@@ -181,27 +181,6 @@ def _wait_until_refused(port: int) -> None:
     raise TimeoutError("it still listens")
 
 
-@pytest.mark.exhaustive
-def test_service_in_shutdown_says_so_and_keeps_no_connection(farm: Farm, tmp_path: Path) -> None:
-    place = str(tmp_path / "budget.db")
-    server = farm.start(place, notice=1.0)
-    secret = new_ledger(place, "lifetime=1")
-    caller = Caller(server.port, secret)
-    assert caller.ask("GET", "/readyz").status == 200
-    server.signal(signal.SIGTERM)
-    deadline = time.monotonic() + 10
-    while (answer := caller.ask("GET", "/readyz")).status == 200 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert answer.json()["checks"]["draining"] == "failed"
-    assert answer.headers["Connection"] == "close"
-    with Caller(server.port, secret) as another:
-        assert another.spend("alice", "k").status == 200
-    caller.close()
-    assert server.end() == 0
-    with pytest.raises(ConnectionRefusedError):
-        Caller(server.port, secret).ask("GET", "/livez")
-
-
 class Cutter:
     """Stands between caller and server, and cuts the line when the answer comes: so many times."""
 

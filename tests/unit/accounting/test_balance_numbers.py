@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.acts import promising
 from ldp_budget import Accountant, Limit, mechanism
-from ldp_budget.accounting.receipts import Amounts, LimitState
-from ldp_budget.guarantees import Approximate
+from ldp_budget.accounting.receipts import LimitState
 from ldp_budget.guarantees.fixed_point import LARGEST, Costs, from_units
 
-OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
 DIGITS = {"epsilon": 9, "delta": 18, "rho": 12, "mu_squared": 12}
-
-
-def test_balance_states_spent_as_number_and_as_units(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4", "day=1"])
-    accountant.spend("alice", OUE)
-    for state, capacity in zip(accountant.balance("alice").limits, (4, 1), strict=True):
-        assert state.spent.epsilon == 0.5
-        assert state.remaining.epsilon == capacity - 0.5
-        assert state.capacity.epsilon == capacity
-        assert (state.spent_units.epsilon, state.limit.capacity.epsilon) == (500_000_000, capacity * 10**9)
-
-
-def test_balance_has_none_for_uncounted_amounts(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4,1e-6,zcdp", "day=1", "week=4,1e-6,renyi:16"])
-    accountant.spend("alice", OUE)
-    zcdp, basic, renyi = accountant.balance("alice").limits
-    assert zcdp.spent.epsilon == basic.spent.epsilon == 0.5, "the sums belong to the account, under every rule"
-    assert (zcdp.remaining.epsilon, zcdp.capacity.epsilon) == (None, None)
-    assert zcdp.spent.rho is not None
-    assert zcdp.spent.rho + (zcdp.remaining.rho or 0) == pytest.approx(zcdp.capacity.rho)
-    assert basic.remaining == Amounts(epsilon=0.5, delta=0.0)
-    assert (renyi.spent.epsilon, renyi.spent.rho) == (None, None), "a divergence has sums of its own"
-    assert renyi.spent.renyi == renyi.to_json()["spent"]["renyi"]
-
-
-def test_balance_of_an_unbounded_sum_is_infinite(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=4,1e-3"])
-    accountant.set_policy("zcdp", ["lifetime=4,1e-3,zcdp"])
-    receipt = accountant.spend("alice", promising(Approximate(1, "1e-6")))
-    assert receipt.cost == Amounts(1.0, 1e-6, math.inf, math.inf)
-    [state] = accountant.balance("alice", "zcdp").limits
-    assert (state.spent.rho, state.remaining.rho) == (math.inf, 0)
 
 
 @pytest.mark.slow

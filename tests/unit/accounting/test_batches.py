@@ -301,29 +301,6 @@ def test_spend_batch_again_tries_only_the_lines_that_failed(ledger: Accountant) 
 # -- runs of several batches ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_spend_batch_without_lines_ends_a_run(ledger: Accountant) -> None:
-    spends = one_each(20)
-    for _ in range(2):
-        ledger.spend_batch(spends[:10], key="run#0")
-        ledger.spend_batch(spends[10:], key="run#1")
-        assert ledger.spend_batch([], key="run#2") == []
-    with pytest.raises(KeyConflict):
-        ledger.spend_batch(one_each(21)[20:], key="run#2")
-    with pytest.raises(KeyConflict):
-        ledger.spend_batch([], key="run#1")
-    assert granted(ledger) == 20
-
-
-@pytest.mark.slow
-def test_spend_batch_of_a_run_without_an_end_accepts_further_batches(ledger: Accountant) -> None:
-    spends = one_each(30)
-    for first in (0, 10, 20):
-        results = ledger.spend_batch(spends[first : first + 10], key=f"run#{first // 10}")
-        assert statuses(results) == ["spent"] * 10
-    assert granted(ledger) == 30
-
-
 # -- callers, erased users, ledgers that were moved ----------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.accounting.batch import FEW, Spend
 from ldp_budget.accounting.stored_reports import Taken
-from ldp_budget.errors import KeyConflict, ReservationConflict
+from ldp_budget.errors import KeyConflict
 from ldp_budget.ledger.sqlite import store as sqlite_store
 from ldp_budget.registry.collections import Collection
 from ledger_inside import store_of
@@ -147,20 +147,6 @@ def test_conflict_of_a_key_is_an_answer_too(
     store.down = False
     with pytest.raises(error):
         other(accountant)
-
-
-def test_conflict_of_a_resolved_reservation_is_an_answer_too(
-    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = Unsure(accountant, monkeypatch)
-    receipt = reserved(accountant, "ada")
-    accountant.commit(receipt)
-    store.down = True
-    with pytest.raises(LedgerError, match="no standby has it"):
-        accountant.void(receipt)
-    store.down = False
-    with pytest.raises(ReservationConflict):
-        accountant.void(receipt)
 
 
 @pytest.mark.parametrize("partitions", [(3, 1), (3, 2), (1, 3)])

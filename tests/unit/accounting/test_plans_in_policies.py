@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 import ldp_budget
 from contract.acts import CURVE, check, coin, promising
 from fixed_clock import Clock
-from ldp_budget import Accountant, InvalidParameter, Mechanism
+from ldp_budget import Accountant, InvalidParameter
 from ldp_budget.accounting import policies
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.composition import Bound, compose
@@ -37,26 +36,6 @@ def used(accountant: Accountant, user: str, policy: str = "default") -> list[tup
 
 
 # -- quotas --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.sampled_from((ONE, HALF, TENTH)), st.integers(1, 3)), max_size=12))
-def test_plan_admits_any_order_up_to_the_quotas(asked: list[tuple[Mechanism, int]]) -> None:
-    quotas = {ONE: 2, HALF: 4, TENTH: 5}
-    left = Counter(quotas)
-    with Accountant(":memory:") as accountant:
-        accountant.set_policy("default", [], plan=plan(*quotas.items()))
-        for mechanism, reports in asked:
-            fits = reports <= left[mechanism]
-            quote = accountant.quote("alice", mechanism, reports=reports)
-            assert quote.affordable_reports == left[mechanism]
-            receipt = accountant.spend("alice", mechanism, reports=reports)
-            assert (receipt.status, receipt.binding) == (("spent", ()) if fits else ("refused", ("plan",)))
-            left[mechanism] -= reports * fits
-            assert receipt.affordable_reports == left[mechanism]
-        assert used(accountant, "alice") == sorted((count, count - left[m]) for m, count in quotas.items())
-        check(accountant)
 
 
 def test_plan_quota_belongs_to_a_guarantee_and_not_to_a_mechanism(accountant: Accountant) -> None:
@@ -95,15 +74,6 @@ def test_plan_with_memoized_reports_uses_the_quota_at_their_cap(accountant: Acco
 
 
 # -- with limits --------------------------------------------------------------------------------------------
-
-
-def test_plan_price_above_the_lifetime_limit_raises(accountant: Accountant) -> None:
-    two = plan((ONE, 2))
-    for limit in (f"lifetime={two.epsilon - 1e-6:.9f},1e-6", f"lifetime={two.epsilon},1e-7", "lifetime=9"):
-        with pytest.raises(InvalidParameter, match="plan must be within the lifetime limit"):
-            accountant.set_policy("default", [limit], plan=two)
-    assert accountant.policies() == []
-    accountant.set_policy("default", [f"lifetime={two.epsilon},1e-6"], plan=two)
 
 
 # -- successors ----------------------------------------------------------------------------------------------
@@ -215,34 +185,6 @@ def test_plan_with_an_impossible_stored_price_gets_a_new_price_when_set_again(
 
 
 # -- every plan that a user has used -------------------------------------------------------------------------
-
-
-def test_plan_under_another_policy_name_adds_its_price(accountant: Accountant) -> None:
-    first, second = plan((ONE, 2)), plan((HALF, 3))
-    both = decimal(first.epsilon) + decimal(second.epsilon)
-    accountant.set_policy("first", [], plan=first)
-    accountant.set_policy("alone", [], plan=second)
-    accountant.set_policy("scant", [f"lifetime={both - Decimal('1e-9')},1e-3"], plan=second)
-    accountant.set_policy("strict", [f"lifetime={both},1.9e-6"], plan=second)
-    accountant.set_policy("enough", [f"lifetime={both},2e-6"], plan=second)
-    assert accountant.spend("alice", ONE, policy="first")
-
-    refused = accountant.spend("alice", HALF, policy="alone")
-    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)
-    assert (
-        "this user has used another plan, and policy alone has no lifetime limit that both plans fit in"
-        in refused.why
-    )
-    for name in ("scant", "strict"):
-        refused = accountant.spend("alice", HALF, policy=name)
-        assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 0)
-        assert f"cost (ε = {both:.12g}, δ = 0.000002)" in refused.why
-        assert f"the lifetime limit of policy {name}" in refused.explain()
-    assert accountant.quote("alice", HALF, policy="alone").why
-    assert accountant.reserve("alice", HALF, policy="alone").status == "refused"
-    assert accountant.spend("alice", HALF, policy="enough").status == "spent"
-    assert accountant.spend("bob", HALF, policy="alone").status == "spent", "who has used no other plan"
-    check(accountant)
 
 
 @pytest.mark.slow

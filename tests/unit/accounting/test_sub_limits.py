@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from contract.acts import check, coin, made
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
-from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.limits import as_shares
 from ldp_budget.accounting.policies import Policy
 
@@ -75,22 +74,6 @@ def test_share_after_reports_of_others_is_charged_their_part(accountant: Account
     check(accountant)
 
 
-@pytest.mark.parametrize("lines", [2, 20])
-def test_sub_limit_counts_lines_of_batches_and_keyed_spends(accountant: Accountant, lines: int) -> None:
-    """Few of them are charged one by one, many of one mechanism by statements over all of them."""
-    asked = coin("0.4")
-    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
-    a, users = team(accountant, "team-a"), [f"user-{number}" for number in range(lines)]
-    assert {each.status for each in a.spend_batch([Spend(user, asked) for user in users], key="run")} == {"spent"}
-    assert all(a.spend_each([Spend(user, asked, key="k") for user in users]))
-    refused = a.spend_batch([Spend(user, asked) for user in users], key="again")
-    assert {(each.status, each.binding) for each in refused} == {("refused", ("lifetime (team-a)",))}
-    assert not any(a.spend_each([Spend(user, asked, key="l") for user in users]))
-    for user in users:
-        assert told(a, user) == {"lifetime": 0.8, "lifetime (team-a)": 0.8}
-    check(accountant)
-
-
 def test_share_with_a_new_period_backfills_from_the_journal(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
     a, b = team(accountant, "team-a"), team(accountant, "team-b")
@@ -106,18 +89,6 @@ def test_share_with_a_new_period_backfills_from_the_journal(accountant: Accounta
     assert state["day (team-a)"]["spent"]["epsilon"] == 0.5
     assert state["week (team-a)"]["rule"] == "zcdp"
     assert a.spend("alice", coin("0.6")).binding == ("lifetime (team-a)", "day (team-a)")
-    check(accountant)
-
-
-@pytest.mark.slow
-def test_share_under_another_rule_uses_its_sums(accountant: Accountant) -> None:
-    limits = ["lifetime=8,1e-6,renyi:3", "month=9,9e-7+1e-7,zcdp"]
-    accountant.set_policy("default", limits, shares={"team-a": ["lifetime=7.5", "month=2"]})
-    a = team(accountant, "team-a")
-    assert a.spend("alice", coin("0.2"))
-    assert accountant.spend("alice", coin("0.2"))
-    assert a.spend("alice", coin("0.1"))
-    assert a.spend_many(["alice", "bob"], coin("0.1")).spent == 2
     check(accountant)
 
 
@@ -170,21 +141,6 @@ def test_verify_with_an_entry_of_another_share_finds_it(accountant: Accountant) 
     accountant.acting_for(caller._replace(share=None)).spend("alice", coin("0.1"))
     problems = accountant.verify().problems
     assert [problem.rpartition("have ")[2] for problem in problems] == ["another share, 0", "another share, 2"]
-
-
-def test_policy_with_shares_round_trips() -> None:
-    limits = (Limit.parse("lifetime=4"), Limit.parse("day=9,1e-6,renyi:3"))
-    shares = as_shares({"b": ["lifetime=1"], "a": ["day=8", "lifetime=3"]}, limits)
-    policy = Policy("default", limits, shares=tuple(share.numbered(7 + n) for n, share in enumerate(shares)))
-    assert Policy.from_json(policy.to_json()) == policy
-    assert [limit.gauge for limit in policy.all_limits] == [
-        "lifetime",
-        "day renyi:3",
-        "day renyi:3 share:7",
-        "lifetime share:7",
-        "lifetime share:8",
-    ]
-    assert "shares" not in Policy("default", limits).to_json(), "what has none is stored as before there were such"
 
 
 @pytest.mark.slow

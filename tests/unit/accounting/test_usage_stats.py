@@ -12,9 +12,6 @@ import pytest
 from contract.places import InMemory, InToys
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.limits import as_limits
-from ldp_budget.accounting.policies import Policy
-from ldp_budget.accounting.policy_versions import change
 from ldp_budget.accounting.usage_stats import Overview, level
 from ldp_budget_service.api_keys import ApiKeys
 from postgres_places import new_ledger
@@ -158,17 +155,6 @@ def test_refusals_without_a_limit_are_counted_as_other(accountant: Accountant) -
     assert [row["limit"] for row in accountant.ledger.overview().refusals()] == ["other"]
 
 
-def test_refusals_of_a_batch_are_counted_in_total_only(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=1"])
-    for run in ("a", "b", "b"):
-        accountant.spend_many(["alice", "bob"], RR(epsilon=1), key=run)
-    overview = accountant.ledger.overview()
-    assert overview.totals() == {
-        **{"users": 2, "erased": 0, "charges": 2, "reports": 2},
-        **{"refused": 0, "refused_in_bulk": 2},
-    }
-
-
 def test_overview_contains_no_user(accountant: Accountant) -> None:
     accountant.set_policy("default", ["lifetime=4"])
     accountant.add_collection(Collection("coins", RR(epsilon=1)))
@@ -216,21 +202,3 @@ def test_versions_state_their_author_and_change(accountant: Accountant, clock: C
         (2, "2026-11-21T14:00:00Z", "ana", "raised", ["lifetime=4", "day=2"]),
         (1, "2026-11-21T13:00:00Z", None, "first", ["lifetime=4", "day=1"]),
     ]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (["lifetime=4"], ["lifetime=4"], "changed"),
-        (["lifetime=4"], ["lifetime=4.1"], "raised"),
-        (["lifetime=4"], ["lifetime=4", "day=1"], "lowered"),
-        (["lifetime=4", "day=1"], ["lifetime=3"], "raised"),
-        (["lifetime=4", "day=1"], ["lifetime=3", "day=1"], "lowered"),
-        (["lifetime=4,1e-6"], ["lifetime=4,1e-5"], "raised"),
-        (["lifetime=4,1e-6"], ["lifetime=3,1e-6,zcdp"], "raised"),
-    ],
-)
-def test_policy_change_that_admits_more_is_called_raised(
-    before: list[Limit | str], after: list[Limit | str], expected: str
-) -> None:
-    assert change(Policy("p", as_limits(before)), Policy("p", as_limits(after))) == expected

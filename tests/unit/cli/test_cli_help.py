@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,8 +19,6 @@ pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from command_line import CommandLine
-
-WIDTH = 80
 
 
 def commands(group: click.Group, context: click.Context, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -114,15 +111,3 @@ def typed(line: str) -> list[str]:
 
 
 # -- texts --------------------------------------------------------------------------------------------------------
-
-
-def test_help_of_every_command_fits_the_terminal_and_begins_with_a_verb(
-    command: CommandLine, paths: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(WIDTH))
-    for path in paths:
-        shown = command(*path, "--help").stdout
-        assert max(map(len, shown.splitlines())) <= WIDTH, path
-        first = shown.split("\n\n")[1].strip()
-        assert re.match(r"[A-Z][a-z]+ ", first), (path, first)
-        assert first.split()[0] not in ("What", "Whether", "Who", "Which", "How", "The", "A", "This"), (path, first)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-
-from ldp_budget.ledger.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from command_line import CommandLine
@@ -67,26 +65,6 @@ def test_refusal_text_has_request_limit_and_what_fits(command: CommandLine) -> N
                   "spent, 0.2 left; resets at 20", "fits: 2 reports of this kind"):  # fmt: skip
         assert words in message
     assert "lifetime" not in message, "only the limits that bind are shown"
-
-
-@pytest.mark.slow
-def test_spend_with_a_used_key_for_another_request_fails(budget: CommandLine) -> None:
-    budget("spend", "alice", *OUE, "--key", "k", "--digest", "AB")
-    assert budget.json("spend", "alice", *OUE, "--key", "k", "--digest", "ab")["repeated"]
-    for other in (["alice", *OUE, "--digest", "ac"], ["alice", *OUE, "--reports", "2"]):
-        assert "key 'k' was already used for a different request" in budget.error("spend", *other, "--key", "k")
-    assert budget.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 0.1
-    assert not budget.json("spend", "bob", *OUE, "--key", "k")["repeated"], "a key is its user's own"
-
-
-def test_quote_shows_the_cost_and_changes_nothing(budget: CommandLine) -> None:
-    before = files(budget)
-    assert budget.json("quote", "alice", *OUE, "--reports", "10")["binding"] == []
-    over = budget.json("quote", "alice", *OUE, "--reports", "11", code=3)
-    assert (over["status"], over["binding"], over["affordable_reports"]) == ("quoted", ["lifetime"], 10)
-    assert "it fits" in budget("quote", "alice", *OUE).stdout
-    assert "it does not fit" in budget("quote", "alice", *OUE, "--reports", "11", code=3).stdout
-    assert files(budget) == before
 
 
 @pytest.mark.parametrize(
@@ -181,46 +159,6 @@ def test_broken_ledger_is_an_error_of_every_command(budget: CommandLine) -> None
         assert "not a database" in budget.error(*arguments)
     assert files(budget) == before
     budget("calibrate", *OUE)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["spend", "alice", *OUE],
-        ["spend", "alice", "poll"],
-        ["spend", "alice", "collection:poll"],
-        ["spend-many", "answers.csv", "poll"],
-        ["randomize", "poll", "answers.csv", "--column", "a", "--out", "r", "--user-column", "user", "--spend"],
-        ["collection", "add", "another", *OUE],
-        ["policy", "set", "planned", "--limit", "lifetime=1", "--plan", "poll=2"],
-    ],
-    ids=" ".join,
-)
-def test_command_opens_and_closes_the_ledger_once(
-    budget: CommandLine, arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Though the names of its collections are looked up before the command runs."""
-    monkeypatch.chdir(tmp_path)
-    Path("answers.csv").write_text("user,a\nalice,1\n")
-    budget("collection", "add", "poll", *OUE)
-    open_store, close_store = SqliteStore.__init__, SqliteStore.close
-    told: list[str] = []
-    stores: list[SqliteStore] = []
-
-    def opening(store: SqliteStore, *args: Any, **options: Any) -> None:
-        stores.append(store)
-        told.append("opened")
-        open_store(store, *args, **options)
-
-    def closing(store: SqliteStore) -> None:
-        if store in stores:  # and none that another test has left behind
-            told.append("closed")
-        close_store(store)
-
-    monkeypatch.setattr(SqliteStore, "__init__", opening)
-    monkeypatch.setattr(SqliteStore, "close", closing)
-    budget(*arguments)
-    assert told == ["opened", "closed"]
 
 
 # -- in a process of its own ---------------------------------------------------------------------------------

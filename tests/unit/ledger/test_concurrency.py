@@ -80,28 +80,6 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
     return 100
 
 
-def test_spend_many_charges_a_stream_as_it_arrives(accountant: Accountant, small_batches: int) -> None:
-    """No more than one batch is held at a time."""
-    accountant.set_policy("default", ["lifetime=3"])
-    taken, charged = 0, 0
-
-    def stream() -> Iterator[str]:
-        nonlocal taken
-        for number in range(950):
-            assert taken - charged < small_batches
-            taken += 1
-            yield f"user-{number}"
-
-    def on_batch(users: int, refused: list[str]) -> None:
-        nonlocal charged
-        charged += users
-        assert accountant.stats()["users"] == charged, "the batch is in the ledger when it is reported"
-
-    result = accountant.spend_many(stream(), coin(1), on_batch=on_batch)
-    assert result.to_json() == {"spent": 950, "refused": 0, "repeated": 0}
-    assert charged == taken == 950
-
-
 def test_spend_many_in_any_number_of_shards_is_one_run(accountant: Accountant, small_batches: int) -> None:
     accountant.set_policy("default", ["lifetime=3"])
     users = [f"user-{number}" for number in range(950)]

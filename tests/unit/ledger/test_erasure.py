@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from contract.acts import CURVE, check, coin, everything, in_threads, promising, spent
+from contract.acts import CURVE, check, coin, everything, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, UnknownName, UserErased
-from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.key_file import read_key
 from ledger_inside import tables
 
@@ -38,11 +37,6 @@ def policy(accountant: Accountant) -> None:
 def table(accountant: Accountant, name: str) -> list[tuple[Any, ...]]:
     with tables(accountant) as transaction:
         return transaction.execute(f"SELECT * FROM {name}").fetchall()
-
-
-def without_notes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The journal after an erasure."""
-    return [{**row, "note": None} for row in rows]
 
 
 # -- no fresh budget -----------------------------------------------------------------------------------------
@@ -102,21 +96,6 @@ def test_erase_leaves_no_trace_in_the_file(tmp_path: Path, clock: Clock) -> None
 # -- what stays ----------------------------------------------------------------------------------------------
 
 
-def test_erase_keeps_sums_and_hash_chain_valid(accountant: Accountant, clock: Clock) -> None:
-    live(accountant, "alice")
-    live(accountant, "bob")
-    head = check(accountant)
-    entries, bob = list(accountant.journal()), accountant.balance("bob").limits[0]
-    lifetime = [row for row in table(accountant, "window_sums") if row[1] == 0]
-    clock.advance(days=1)
-    accountant.erase("alice")
-    check(accountant, head)
-    assert without_notes(list(accountant.journal())[:-1]) == without_notes(entries), "the journal is append-only"
-    assert [row for row in table(accountant, "window_sums") if row[1] == 0] == lifetime
-    assert accountant.stats()["users"] == 2, "bob and another"
-    assert accountant.balance("bob").limits[0] == bob
-
-
 def test_erase_does_not_reuse_the_account_number(accountant: Accountant) -> None:
     accountant.spend("alice", coin(1))
     accountant.erase("alice")
@@ -134,46 +113,6 @@ def test_erased_user_is_not_backfilled_into_a_new_period(accountant: Accountant)
     accountant.set_policy("default", ["lifetime=20", "month=15"])
     check(accountant)
     assert spent(accountant, "bob")["month"] == spent(accountant, "bob")["lifetime"]
-
-
-@pytest.mark.parametrize("step", ["commit", "void"])
-@pytest.mark.parametrize("kind", ["plain", "labelled"])
-def test_erased_user_open_reservation_can_be_resolved(
-    accountant: Accountant, clock: Clock, step: str, kind: str
-) -> None:
-    held = live(accountant, "alice")[kind]
-    clock.advance(minutes=1)
-    accountant.erase("alice")
-    check(accountant)
-    resolved = getattr(accountant, step)(held)
-    assert resolved.status == {"commit": "committed", "void": "voided"}[step]
-    assert resolved.user is None
-    check(accountant)
-    assert getattr(accountant, step)(held).repeated
-    with pytest.raises(ReservationConflict):
-        {"commit": accountant.void, "void": accountant.commit}[step](held)
-    assert accountant.spend("alice", coin("1e-9")).status == "refused"
-    check(accountant)
-
-
-@pytest.mark.slow
-def test_erase_during_spends_keeps_the_ledger_consistent(tmp_path: Path) -> None:
-    """In both orders: earlier charges stay, and later charges are refused."""
-    with Accountant(tmp_path / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=1000"])
-
-        def work(number: int) -> list[bool]:
-            before = [bool(accountant.spend("alice", coin(1))) for _ in range(5)]
-            if number == 3:
-                accountant.erase("alice")
-            return [*before, *(bool(accountant.spend("alice", coin(1))) for _ in range(5))]
-
-        granted = sum(map(sum, in_threads(6, work)))
-        assert not accountant.spend("alice", coin(1))
-        entries = [row["kind"] for row in accountant.journal()]
-        assert entries.count("spent") == granted
-        assert entries[-1] == "erased"
-        check(accountant)
 
 
 # -- a name never seen ---------------------------------------------------------------------------------------

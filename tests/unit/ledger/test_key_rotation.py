@@ -23,7 +23,7 @@ from ldp_budget.ledger.hash_chain import canonical_rows, canonical_transaction
 from ldp_budget.ledger.keyed_hashing import Key, new_key
 from ldp_budget.ledger.models import EMPTY_CHAIN, Checkpoint, PricedMechanism, StoredPolicy
 from ldp_budget.ledger.sqlite import SqliteStore
-from ledger_inside import ledger_of, store_of, tables
+from ledger_inside import ledger_of
 
 pytestmark = pytest.mark.policy("lifetime=9", "day=9")
 
@@ -68,36 +68,6 @@ def in_use(accountant: Accountant) -> None:
     accountant.spend("erased", coin(1), key="e", note="gone")
     accountant.erase("erased")
     accountant.checkpoint()
-
-
-@pytest.mark.slow
-def test_key_rotation_changes_no_balance_and_no_result(accountant: Accountant, clock: Clock) -> None:
-    in_use(accountant)
-    held = [accountant.reserve("alice", coin("0.25"), key=f"held {n}") for n in range(3)]
-    users = ["alice", "bob", "carol", "dora", "erased", "unknown"]
-
-    def told() -> list[object]:
-        journal = [{**row, "entry": None} for row in accountant.journal(users) if row["kind"] != "rekeyed"]
-        return [[accountant.balance(user).to_json() for user in users], journal]
-
-    before = told()
-    for number in (2, 3, 4):
-        assert exchange(accountant) == number
-        assert told() == before
-        assert accountant.spend("alice", coin(1), key="a", note="another").repeated
-        assert accountant.spend("dora", coin(10), key="refused").repeated
-        assert accountant.spend_many(["alice", "bob", "carol"], coin("0.5"), key="run").repeated == 3
-        assert accountant.reserve("alice", coin("0.25"), key="held 0").receipt == held[0].receipt
-        assert [row["receipt"] for row in accountant.open_reservations()][::-1] == [each.receipt for each in held]
-        assert not accountant.spend("erased", coin(1))
-        check(accountant)
-    assert accountant.commit(str(held[0].receipt)).status == "committed"
-    assert accountant.void(str(held[1].receipt)).status == "voided"
-    later = accountant.reserve("bob", coin("0.25"))
-    exchange(accountant)
-    assert accountant.void(str(later.receipt)).status == "voided"
-    accountant.checkpoint()
-    check(accountant)
 
 
 @pytest.mark.slow
@@ -491,18 +461,3 @@ def test_masked_hash_can_be_unmasked_by_its_secret_only() -> None:
     ]
     assert min(changed) > 30
     assert 60 < sum(changed) / 128 < 68
-
-
-@pytest.mark.slow
-def test_erase_after_a_rotation_leaves_nothing_of_the_user(accountant: Accountant) -> None:
-    in_use(accountant)
-    exchange(accountant)
-    accountant.erase("alice")
-    check(accountant)
-    if hasattr(store_of(accountant), "_readers"):
-        with tables(accountant) as connection:
-            assert connection.execute("SELECT count(*) FROM entry_labels").fetchone() == (0,)
-            assert connection.execute("SELECT count(*) FROM memoised_counts").fetchone() == (0,)
-    exchange(accountant)
-    assert not accountant.spend("alice", coin("0.1"))
-    check(accountant)

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,28 +49,6 @@ def path(tmp_path: Path, coin: Coin) -> Path:
 
 
 # -- making one ----------------------------------------------------------------------------------------------
-
-
-def test_create_makes_ledger_and_key_for_the_owner_only(tmp_path: Path, coin: Coin) -> None:
-    previous = os.umask(0)
-    try:
-        with Accountant(tmp_path / "budget.db") as accountant:
-            accountant.set_policy("default", ["lifetime=1"])
-            accountant.spend("alice", coin(0.1))
-            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
-    finally:
-        os.umask(previous)
-    assert {"budget.db", "budget.db.key", "budget.db-wal"} <= set(modes)
-    assert set(modes.values()) == {0o600}
-
-
-@pytest.mark.parametrize("name", ["with space.db", "a?mode=ro#b%20.db", "größe.db", "-x"])
-def test_create_with_any_file_name_succeeds(tmp_path: Path, coin: Coin, name: str) -> None:
-    for expected in ([], ["default"]):
-        with Accountant(tmp_path / name) as accountant:
-            assert [policy.name for policy in accountant.policies()] == expected
-            accountant.set_policy("default", ["lifetime=1"])
-    assert sorted(contents(tmp_path)) == sorted([name, f"{name}.key"])
 
 
 def test_open_without_create_makes_no_ledger(tmp_path: Path) -> None:

@@ -49,22 +49,3 @@ def test_stats_count_a_run_of_several_shards_once(accountant: Accountant, monkey
     for shard in (2, 1):
         accountant.spend_many(USERS, coin("0.1"), key="run", shard=(shard, 2))
     assert accountant.stats()["keys"] == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("partitions", [(1, 3), (3, 1), (4, 3)])
-def test_stats_count_a_moved_run_once(clock: Clock, partitions: tuple[int, int]) -> None:
-    here = ToyStore(partitions[0])
-    with Accountant(here, clock=clock) as source:
-        source.set_policy("default", ["lifetime=9"])
-        source.spend_many(USERS, coin("0.1"), key="run")
-        source.spend_batch([Spend(user, coin("0.1")) for user in USERS], key="batch")
-        there = ToyStore(partitions[1], here.key.secret)
-        there.name = "another toy"
-        source.ledger.move_to(there)
-    with Accountant(there, clock=clock) as target:
-        assert target.stats()["keys"] == 2
-        target.spend_many(USERS, coin("0.1"), key="run")
-        target.spend_batch([Spend(user, coin("0.1")) for user in USERS], key="batch")
-        assert target.stats()["keys"] == 2
-        check(target)

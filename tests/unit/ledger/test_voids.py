@@ -61,18 +61,6 @@ def test_backfill_omits_voided_charges(accountant: Accountant, clock: Clock) -> 
     check(accountant)
 
 
-def test_void_after_an_erasure_returns_the_charge(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["lifetime=30,1e-3", "day=30,1e-3"])
-    plain, labelled = hold(accountant, SLACK), hold(accountant, CURVE, label="home")
-    accountant.spend("alice", coin(1))
-    accountant.erase("alice")
-    check(accountant)
-    accountant.void(plain)
-    check(accountant)
-    accountant.void(labelled)
-    check(accountant)
-
-
 # -- against a recomputation -------------------------------------------------------------------------------------
 
 FEW = Memoised(("0.2", "0.3"), "0.9", 2)

@@ -236,29 +236,6 @@ def test_backfill_interrupted_is_ignored_and_verifies(
     assert kinds["period"] == 3, "it was begun once"
 
 
-@pytest.mark.slow
-def test_backfill_of_one_period_by_two_accountants_is_correct(
-    place: Place, clock: Clock, between: Callable[[Meanwhile], list[int]]
-) -> None:
-    twins = Twins(place, clock)
-    for number in range(3):
-        twins.spend(number)
-    others: list[int] = []
-
-    def meanwhile(step: int) -> None:
-        if not others:
-            others.append(step)
-            twins.one.set_policy("second", ALL)
-            assert twins.one.policy("second").version == 1
-            twins.spend(step)
-            check(twins.one)
-
-    between(meanwhile)
-    assert twins.one.set_policy("default", ALL).version == 2
-    twins.check_alike()
-    twins.close()
-
-
 def test_verify_with_a_period_missing_in_the_journal_finds_it(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import threading
@@ -353,19 +352,6 @@ def test_cancelled_task_withdraws_or_leaves_a_charge_that_the_key_finds(accounta
     check(accountant)
 
 
-def test_event_loop_that_ends_while_its_task_waits_blocks_no_other(accountant: Accountant) -> None:
-    async def leave() -> None:
-        asyncio.get_running_loop().create_task(accountant.spend_async("alice", coin(1)))
-        while not waiting_in(accountant):
-            await asyncio.sleep(0.001)
-
-    with BusyWriter(accountant):
-        asyncio.run(leave())
-        caller = Caller(lambda: accountant.spend("bob", coin(1)))
-    assert caller.end().status == "spent"
-    assert spent(accountant, "alice") == {"lifetime": 0}, "its task was cancelled"
-
-
 # -- the end of a queue, and a full one ----------------------------------------------------------------------
 
 
@@ -437,20 +423,6 @@ def test_full_queue_refuses_more_and_loses_nothing(accountant: Accountant, monke
     assert accountant.spend("bob", coin(1))
     assert spent(accountant, "alice") == {"lifetime": 3}
     assert spent(accountant, "bob") == {"lifetime": 1}
-
-
-@pytest.mark.slow
-def test_dropped_accountant_ends_its_writer_thread(tmp_path: Path) -> None:
-    accountant = Accountant(tmp_path / "budget.db")
-    accountant.set_policy("default", ["lifetime=30"])
-    together(accountant, spends(accountant, 2))
-    thread = queue_of(accountant)._thread
-    assert thread is not None
-    assert thread.is_alive()
-    del accountant
-    gc.collect()
-    thread.join(30)
-    assert not thread.is_alive()
 
 
 # -- the number of waiting items ---------------------------------------------------------------------------------

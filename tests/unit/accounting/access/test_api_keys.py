@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -135,37 +134,6 @@ def test_find_sees_changes_of_another_process_within_the_bound(
         assert theirs.find(secret) is None, "the revoking process knows it at once"
         passed += 1.001
         assert keys.find(secret) is None
-
-
-def test_find_without_changes_does_not_read_the_ledger(
-    accountant: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = ApiKeys(accountant, fresh=3600)
-    _, secret = keys.create("team-a", ["spend"])
-    assert keys.find(secret)
-    monkeypatch.setattr(accountant, "records", lambda first: pytest.fail("it was asked"))
-    for _ in range(3):
-        assert keys.find(secret)
-
-
-def test_create_of_one_name_by_two_threads_succeeds_once(accountant: Accountant) -> None:
-    done: list[str] = []
-
-    def take(number: int) -> None:
-        try:
-            ApiKeys(accountant).create(f"team-{number % 4}", ["spend"])
-            done.append("made")
-        except NameTaken:
-            done.append("taken")
-
-    threads = [threading.Thread(target=take, args=(number,)) for number in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(done) == ["made"] * 4 + ["taken"] * 8
-    assert [record.number for record in accountant.records()] == [1, 2, 3, 4]
-    check(accountant)
 
 
 @pytest.mark.parametrize("scope", ["policy", "admin"])
