@@ -14,7 +14,7 @@ import ldp_budget
 from contract.acts import CURVE, check, coin, promising
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget.accounting import policies
+from ldp_budget.accounting import plans
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.composition import Bound, compose
 from ldp_budget.guarantees import Approximate, Laplace
@@ -144,7 +144,7 @@ def sealed_at(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> Callab
 
     def seal(terms: Plan, price: float) -> None:
         with monkeypatch.context() as release:
-            release.setattr(policies, "compose", lambda charges, delta, rule: Bound(price, price, float(delta)))
+            release.setattr(plans, "compose", lambda charges, delta, rule: Bound(price, price, float(delta)))
             accountant.set_policy("default", [], plan=Plan(terms.charges, DELTA))
         assert accountant.spend("alice", HALF).status == "spent"
 
