@@ -4,7 +4,7 @@
     oue = ldp_budget.mechanism("oue").calibrate(epsilon=1, domain_size=7)
     estimate = oue.estimate(oue.randomize([0, 3, 3, 6]))
 
-Names are imported on first use, so that `import ldp_budget` is fast.
+It imports no other package. Names are imported on first use, so that `import ldp_budget` is fast.
 """
 
 from __future__ import annotations

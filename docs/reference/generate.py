@@ -17,7 +17,15 @@ os.environ["LDP_BUDGET_NO_PLUGINS"] = "1"
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from reference_pages import command_pages, error_page, http_pages, mechanism_cards, operator_table, python_pages  # noqa: E402
+from reference_pages import (  # noqa: E402
+    command_pages,
+    error_page,
+    http_pages,
+    mechanism_cards,
+    operator_table,
+    package_drawing,
+    python_pages,
+)
 
 NOTE = "<!-- made by docs/reference/generate.py; do not edit -->"
 END = "<!-- end of what is made -->"
@@ -36,6 +44,7 @@ def main() -> None:
         for what, lines in parts.items():
             text = between(text, f"<!-- {what}, made by docs/reference/generate.py; do not edit -->", lines)
         (out / name).write_text(text, encoding="utf-8")
+    (out / "packages.svg").write_text(package_drawing.drawing(), encoding="utf-8")
 
 
 def single() -> tuple[tuple[str, Iterator[str]], ...]:

@@ -1,8 +1,8 @@
 """Adapters: read other libraries' objects as guarantees, so that an accountant charges what those objects draw.
 
-No library is imported here. An object of a library can only exist after the caller has imported that library. The
-adapter is chosen by the classes that an object is an instance of, never by its attributes. The adapter then looks up
-in the library that these classes are the library's own.
+An adapter is chosen by the classes of an object, never by its attributes, and then looks up in the library that these
+classes are the library's own. It imports `ldp_budget` and no library: an object exists only where its caller has
+imported one. The package is a plugin, found by the entry-point group `ldp_budget`.
 """
 
 from __future__ import annotations

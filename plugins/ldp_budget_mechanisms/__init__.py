@@ -1,4 +1,9 @@
-"""The built-in mechanisms: an ordinary plugin, with one file for each family, which is imported with its first use."""
+"""The built-in mechanisms: an ordinary plugin, with one file for each family, which is imported with its first use.
+
+A mechanism is its fields and one client program; guarantee, proof and estimates follow from the toolkit `sdk`.
+It imports `ldp_budget`, and of that only what the author of a plugin may import.
+The accountant knows no mechanism by name: it finds these by the entry-point group `ldp_budget`.
+"""
 
 from __future__ import annotations
 

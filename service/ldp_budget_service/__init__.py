@@ -1,12 +1,9 @@
 """HTTP service of the ledger: one privacy budget that every application of an organization shares.
 
-    from ldp_budget import Accountant
-    from ldp_budget_service import create_app
-
-    app = create_app(Accountant("budget.db"))
-
-`ldp-budget serve` runs it. Request and response bodies match the commands' `--json`.
-Errors are problem details (RFC 9457). Their `type` ends in the code of the library's error.
+`create_app(Accountant("budget.db"))` makes the application, and `ldp-budget serve` runs it. It holds the wire format, the
+client, API keys, invitations and the pages. Bodies match the commands' `--json`; errors are problem details (RFC 9457),
+whose `type` ends in the code of the library's error.
+It imports `ldp_budget`, `ldp_budget_surveys` and `ldp_budget_verify`, the last two inside functions.
 """
 
 from __future__ import annotations

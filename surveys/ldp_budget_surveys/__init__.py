@@ -1,5 +1,6 @@
 """Surveys: designs and weights, planning, the pages of a report, and publication, on top of the accountant.
 
 `designs` estimates for a designed sample, `pages` writes what a reader of a survey sees, and `publication` lets
-respondents check it. It may import the accountant and `ldp_budget_verify`. The accountant imports nothing from here.
+respondents check it. Planning predicts margins before anyone is asked.
+It imports `ldp_budget`. The accountant imports nothing from here.
 """

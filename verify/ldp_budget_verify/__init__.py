@@ -1,7 +1,8 @@
 """Verification of guarantees: exact proofs, black-box audits, and the contract that every mechanism must satisfy.
 
-This module holds the outcomes of a check that did not pass, and hints for authors on what to define next.
-It imports all rooms up to reports.
+`exact` proves in fractions, `law` derives the law of a client program, `audit` bounds a loss from reports alone, and
+`contract` holds the checks of a plugin. This module has the outcomes of a check that did not pass, and hints for authors.
+It imports `ldp_budget`. Public names such as `ldp_budget.verify` are loaded from here on first use.
 """
 
 from __future__ import annotations
