@@ -255,11 +255,11 @@ def groups_page(titles: list[str]) -> Iterator[str]:
         usages = [] if is_group(command) else [usage(command, context)]
         yield from prose(command, *usages)
         if usages:
-            yield from option_table(command, context, shared)
+            yield from option_list(command, context, shared)
         if isinstance(command, MechanismGroup) and command.alternative is not None:
             yield from ("Without MECHANISM:", "")
             yield from prose(command.alternative)
-            yield from option_table(command.alternative, context, shared)
+            yield from option_list(command.alternative, context, shared)
 
 
 def prose(command: click.Command, *usages: str) -> Iterator[str]:
@@ -286,14 +286,13 @@ def usage(command: click.Command, context: click.Context) -> str:
     return " ".join([context.command_path, "[OPTIONS]", *arguments])
 
 
-def option_table(command: click.Command, context: click.Context, shared: list[tuple[str, str]]) -> Iterator[str]:
+def option_list(command: click.Command, context: click.Context, shared: list[tuple[str, str]]) -> Iterator[str]:
     own = options_of(command, context)
     named = [option for option in own if (spelled(option, context), helped(option, context)) in shared]
     rows = [option for option in own if option not in named]
+    for option in rows:
+        yield f"- `{spelled(option, context)}`: {helped(option, context)}"
     if rows:
-        yield from ("| option | meaning |", "| --- | --- |")
-        for option in rows:
-            yield f"| `{cell(spelled(option, context))}` | {cell(helped(option, context))} |"
         yield ""
     if named:
         listed = ", ".join(f"`{option.opts[0]}`" for option in named)

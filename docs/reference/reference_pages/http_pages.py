@@ -42,7 +42,7 @@ PAGES = {
 """The pages: a title and the subjects of each."""
 EXAMPLES = Path(ldp_budget_service.__file__).with_name("examples.json")
 WIDTH = 100
-MOST_LINES = 24
+MOST_LINES = 18
 """Of a response; the rest is cut."""
 COMMON = (
     "malformed",
@@ -181,8 +181,8 @@ def operation_section(method: str, path: str, operation: dict[str, Any], shown: 
         f"Scope {access.scope}; policy-bound key: {access.policy}; collection-bound key: {access.collection}.",
         "",
     )
-    yield from parameter_table(operation)
-    yield from body_table(f"{method} {path}", operation, shown)
+    yield from parameter_list(operation)
+    yield from body_list(f"{method} {path}", operation, shown)
     recorded = [example for example in examples() if (example["method"], example["route"]) == (method, path)]
     good = sorted(recorded, key=lambda example: (example["status"] >= 400, "dry_run" in str(example["body"])))
     assert good, f"{method} {path} has no example in examples.json"
@@ -199,18 +199,16 @@ def operation_section(method: str, path: str, operation: dict[str, Any], shown: 
     yield from problems(operation)
 
 
-def parameter_table(operation: dict[str, Any]) -> Iterator[str]:
+def parameter_list(operation: dict[str, Any]) -> Iterator[str]:
     listed = [
         one
         for one in operation.get("parameters", [])
         if one["name"] not in EVERYWHERE and (one["in"] != "path" or one.get("description"))
     ]
-    if listed:
-        yield from ("| parameter | in | type | meaning |", "| --- | --- | --- | --- |")
     for one in listed:
         meaning = cell(one.get("description", "")) or MEANINGS[one["name"]]
-        required = " (required)" if one.get("required") else ""
-        yield f"| `{one['name']}` | {one['in']} | {type_of(one['schema'])}{required} | {meaning} |"
+        required = ", required" if one.get("required") else ""
+        yield f"- `{one['name']}` ({one['in']}, {type_of(one['schema'])}{required}): {meaning}"
     if listed:
         yield ""
     for one in operation.get("parameters", []):
@@ -218,7 +216,7 @@ def parameter_table(operation: dict[str, Any]) -> Iterator[str]:
             yield from (f"[`{one['name']}`](../http.md#journal-positions) in the query.", "")
 
 
-def body_table(name: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
+def body_list(name: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
     """The members of a body; those that an operation above has with the same meaning are not repeated."""
     content = operation.get("requestBody", {}).get("content", {})
     for media, described in content.items():
@@ -229,9 +227,9 @@ def body_table(name: str, operation: dict[str, Any], shown: dict[str, str]) -> I
             continue
         rows = {}
         for member, one in properties.items():
-            required = " (required)" if member in resolved.get("required", ()) else ""
+            required = ", required" if member in resolved.get("required", ()) else ""
             meaning = cell(one.get("description", "")) or MEANINGS[member]
-            rows[member] = f"| `{member}` | {type_of(one)}{required} | {meaning} |"
+            rows[member] = f"- `{member}` ({type_of(one)}{required}): {meaning}"
         known: dict[str, list[str]] = {}
         for member, row in rows.items():
             if row in shown:
@@ -248,7 +246,7 @@ def body_table(name: str, operation: dict[str, Any], shown: dict[str, str]) -> I
             )
         new = [row for member, row in rows.items() if member not in known.get(above, ())]
         if new:
-            yield from ("| body member | type | meaning |", "| --- | --- | --- |", *new, "")
+            yield from (*((f"Body (`{media}`):", "") if not above else ()), *new, "")
         for row in rows.values():
             shown.setdefault(row, name)
 
@@ -278,7 +276,7 @@ def type_of(described: dict[str, Any]) -> str:
 
 
 def cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split())
 
 
 # -- examples ------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def cards() -> dict[str, Iterator[str]]:
 
 
 def parameters(mechanism: type[Mechanism]) -> Iterator[str]:
-    """The names of a mechanism, how its guarantee is checked, and a row for each parameter."""
+    """The names of a mechanism, how its guarantee is checked, and a line for each parameter."""
     others = names_of(mechanism)[1:]
     yield ""
     if others:
@@ -63,19 +63,14 @@ def parameters(mechanism: type[Mechanism]) -> Iterator[str]:
     proved = proved_range(mechanism.name)
     if proved:
         yield from (f"The guarantee is proved (`exact` in `ldp-budget mechanisms`) for: {proved}.", "")
-    yield from (
-        "| option | value | given | meaning |",
-        "| --- | --- | --- | --- |",
-    )
     yield from (_row(field) for field in mechanism.fields.values())
     yield ""
 
 
 def _row(field: fields.Field[Any]) -> str:
-    option = f"`--{field.name.replace('_', '-')}`"
     unit = getattr(field, "unit", "")
-    cells = (option, field.expected + (f", in {unit}" if unit else ""), given(field), field.help)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    value = field.expected + (f", in {unit}" if unit else "")
+    return f"- `--{field.name.replace('_', '-')}` ({given(field)}; {value}): {field.help}"
 
 
 def given(field: fields.Field[Any]) -> str:

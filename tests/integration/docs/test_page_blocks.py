@@ -32,8 +32,8 @@ ENDS = [page for page in PAGES if page not in {each for other in PAGES for each 
 # Modules that a page needs besides the library; developers have them.
 NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
+    "collect-from-csv": ("pandas", "polars", "pyarrow"),
     "clusters": ("apache_beam", "distributed", "pyarrow", "ray"),
-    "data": ("fsspec", "pandas", "polars", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),
     "monitoring": ("fastapi", "prometheus_client", "uvicorn"),
     "operations": ("fastapi", "prometheus_client", "uvicorn"),
@@ -47,7 +47,6 @@ SLOW = (
     "clusters",
     "collect-from-csv",
     "daily-question",
-    "data",
     "devices",
     "fastapi",
     "first-survey",
