@@ -15,7 +15,7 @@ Example = list[tuple[str, str]]
 def examples(folder: Path) -> dict[str, Example]:
     """The blocks of every example, by the path of the name without `ldp_budget.`."""
     found: dict[str, Example] = {}
-    for page in sorted(folder.glob("*.md")):
+    for page in sorted(folder.glob("*.txt")):
         text = page.read_text(encoding="utf-8")
         for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
             heading, _, body = section.partition("\n")
