@@ -40,6 +40,7 @@ class ChargeOptions(TypedDict, total=False):
 
 NAMES = tuple(ChargeOptions.__annotations__)
 """The names of the options, which no field of a mechanism may have."""
+KNOWN = frozenset(NAMES)
 
 
 def check_options(options: Mapping[str, object], allowed: type = ChargeOptions) -> None:

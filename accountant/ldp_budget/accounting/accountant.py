@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from .._later import Later
 from .._validation import check_call, check_instance, check_path, check_switch, shown
-from ..charge_options import DEFAULT, ChargeOptions, check_options
+from ..charge_options import DEFAULT, KNOWN, ChargeOptions, check_options
 from ..errors import InvalidParameter, LdpBudgetError
 from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
@@ -219,7 +219,11 @@ class Accountant:
             NotSupported: `override` is given through an API key, or the machine has no time zone database.
             ClockError: the system clock is not plausible.
         """
-        return policy_versions.set_policy(self._ledger, self._caller, name, limits, **options)
+        try:
+            return policy_versions.set_policy(self._ledger, self._caller, name, limits, **options)
+        except TypeError:
+            check_options(options, call_options.PolicyOptions)
+            raise
 
     def policy(self, name: str = DEFAULT) -> Policy:
         """The newest version of a policy.
@@ -326,11 +330,9 @@ class Accountant:
         return outcome.receipt() if isinstance(outcome, admission.Outcome) else admission.receipt_in(outcome)
 
     def _request(self, user: str, mechanism: Chargeable, options: ChargeOptions, **more: Any) -> ChargeRequest:
-        try:
-            return request_in(self._ledger, self._caller, user, mechanism, **options, **more)
-        except TypeError:
+        if not KNOWN.issuperset(options):
             check_options(options)
-            raise
+        return request_in(self._ledger, self._caller, user, mechanism, **options, **more)
 
     def _charge(self, request: ChargeRequest, strict: bool) -> Receipt:
         check_switch("strict", strict)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from .._files import canonical_json
 from .._validation import check_instance, check_name, check_text, check_user, shown
-from ..charge_options import DEFAULT, check_options
+from ..charge_options import DEFAULT
 from ..composition import compose
 from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
 from ..guarantees import from_json
@@ -325,13 +325,7 @@ def set_policy(
     **terms: Unpack[PolicyTerms],
 ) -> Policy:
     """Store a policy, as a new version if the name exists. Past charges stay charged."""
-    try:
-        proposed = propose(name, limits, **terms)
-    except TypeError:
-        from .call_options import PolicyOptions
-
-        check_options(terms, PolicyOptions)
-        raise
+    proposed = propose(name, limits, **terms)
     keep, same_zone = terms.get("shares") is None, terms.get("zone") is None
     check_override(override, by_key=bool(caller.number))
     filled: set[str] = set()

@@ -58,6 +58,21 @@ def test_charge_with_every_option_uses_each(accountant: Accountant, call: str) -
         called(accountant, call, reports=2, strict=True)
 
 
+@pytest.mark.policy("lifetime=2")
+@pytest.mark.parametrize(
+    "name", ["kind", "lasts", "report", "ledger", "caller", "asked", "expires", "options", "terms"]
+)
+def test_call_with_a_name_from_inside_is_refused(accountant: Accountant, name: str) -> None:
+    """The functions behind the calls have more parameters, such as the kind of the entry."""
+    head = accountant.position()
+    calls = [("spend", {"user": "ada", "mechanism": OUE})]
+    calls += [(call, OTHERS[call][0]) for call in OTHERS]
+    for call, arguments in calls:
+        with pytest.raises(InvalidParameter, match=f"option must be one of .*: got '{name}'"):
+            getattr(accountant, call)(**arguments, **{name: 1})
+    assert accountant.position() == head
+
+
 OTHERS = {
     "set_policy": ({"name": "p", "limits": ["lifetime=1"]}, "unbonded", "unbounded"),
     "simulate": ({"mechanism": OUE, "every": "day"}, "begin", None),
