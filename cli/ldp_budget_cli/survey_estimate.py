@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.registry.surveys import QUANTILE
 from ldp_budget.reports.estimation import estimate_files, estimate_if_any, plain_rows, survey_row, survey_rows
 
 from .count_tables import count_cells, count_header, mean_cells, note_outside
+from .design_tables import quantile_rows
 from .input_tables import write_rows_to
 from .output import JSON, LINES, counted, print_json, print_rows
 from .tables import print_row_table, print_table
@@ -99,6 +101,8 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
         elif "answers" in own:
             cells = [count_cells(each, respondents) for each in own["answers"]]
             print_table(count_header(own["answers"], level)[: len(cells[0])], cells)
+        elif question.kind == QUANTILE:
+            print_row_table(quantile_rows(own))
         else:
             shown = mean_cells(own, level)
             print_row_table([{name: value for name, value in shown.items() if name not in ("asked", "reports")}])

@@ -110,6 +110,7 @@ GRIDS = (
     Grid("one-bit-mean", {"epsilon": EPSILONS}, {"maximum": 1}),
     Grid("one-bit-mean", {"epsilon": EPSILONS, "flip": ("0", "0.2")}, {"maximum": 10, "rounding": 1}),
     Grid("hybrid", {"epsilon": EPSILONS}, RANGE),
+    Grid("random-threshold", {"epsilon": EPSILONS}, RANGE),
     Grid("square-wave", {"epsilon": EPSILONS}, RANGE),
     Grid(
         "loloha",

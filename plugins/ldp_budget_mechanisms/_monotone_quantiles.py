@@ -49,33 +49,38 @@ def critical_value(level: float) -> float:
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
-    """Return the ascending numbers with the least weighted squares to `values`, by pooling neighbours that fall.
+    """Return the ascending numbers with the least weighted squares to `values`.
 
     Parameters:
         values: numbers, (n,).
-        weights: weights >= 0, (n,). A value without weight takes the level of its neighbours.
+        weights: weights >= 0, (n,). A value without weight takes the level before it.
+    """
+    return prefix_fits(values, weights)[-1]
+
+
+def prefix_fits(values: Floats, weights: Floats) -> list[Floats]:
+    """Return the isotonic fits of the first 0, 1, …, n values, by pooling neighbours that fall.
+
+    Parameters:
+        values: numbers, (n,).
+        weights: weights >= 0, (n,). A value without weight takes the level before it, and 0 if there is none.
     """
     level: list[float] = []
     weight: list[float] = []
     size: list[int] = []
+    found = [np.zeros(0)]
     for value, its in zip(values.tolist(), weights.tolist(), strict=True):
-        if its <= 0:
-            if size:
-                size[-1] += 1
-            else:
-                level, weight, size = [-np.inf], [0.0], [1]
-            continue
-        level.append(value)
-        weight.append(its)
-        size.append(1)
+        if its <= 0 and size:
+            size[-1] += 1
+        else:
+            level, weight, size = [*level, value if its > 0 else 0.0], [*weight, its], [*size, 1]
         while len(level) > 1 and level[-2] >= level[-1]:
-            one, other = weight.pop(), weight[-1]
-            high = level.pop()
-            level[-1] = (level[-1] * other + high * one) / (other + one) if other else high
-            weight[-1] = other + one
-            count = size.pop()
+            high, more, count = level.pop(), weight.pop(), size.pop()
+            whole = weight[-1] + more
+            level[-1], weight[-1] = (level[-1] * weight[-1] + high * more) / whole, whole
             size[-1] += count
-    return np.repeat(level, size)
+        found.append(np.repeat(level, size))
+    return found
 
 
 @dataclass(repr=False)
@@ -154,11 +159,13 @@ class QuantileEstimate(MeanEstimate):
     @functools.cached_property
     def _fitted(self) -> Floats:
         """The best probability of a yes in each bin, ascending."""
-        return self._cut(*self._answers)
+        return np.clip(isotonic(*self._shares), 1 - self.keep, self.keep)
 
-    def _cut(self, yes: Floats, reports: Floats) -> Floats:
-        shares = np.divide(yes, reports, out=np.zeros_like(yes), where=reports > 0)
-        return np.clip(isotonic(shares, reports), 1 - self.keep, self.keep)
+    @functools.cached_property
+    def _shares(self) -> tuple[Floats, Floats]:
+        """The share of yeses in each bin, 0 without reports; and the number of reports."""
+        yes, reports = self._answers
+        return np.divide(yes, reports, out=np.zeros_like(yes), where=reports > 0), reports
 
     @property
     def _best(self) -> float:
@@ -175,13 +182,15 @@ class QuantileEstimate(MeanEstimate):
     @functools.cached_property
     def _halves(self) -> tuple[Floats, Floats]:
         """The best fits of the bins below each edge, and of those above it, each (bins + 1, bins)."""
-        yes, reports = self._answers
-        number = len(yes)
+        shares, reports = self._shares
+        number = len(shares)
         below, above = np.zeros((number + 1, number)), np.zeros((number + 1, number))
-        for edge in range(number + 1):
-            below[edge, :edge] = self._cut(yes[:edge], reports[:edge])
-            above[edge, edge:] = self._cut(yes[edge:], reports[edge:])
-        return below, above
+        for edge, fit in enumerate(prefix_fits(shares, reports)):
+            below[edge, :edge] = fit
+        for edge, fit in enumerate(prefix_fits(1 - shares[::-1], reports[::-1])):
+            above[number - edge, number - edge :] = 1 - fit[::-1]
+        least, most = 1 - self.keep, self.keep
+        return np.clip(below, least, most), np.clip(above, least, most)
 
     def _best_through(self, share: float) -> Floats:
         """Return the best log-likelihood with at most `share` in all bins below each edge, and at least it above."""

@@ -74,6 +74,8 @@ CASES: dict[str, Mechanism] = {
     "staircase at 0.01": _made("staircase", epsilon="0.01", lower=0, upper=10),
     "hybrid": _made("hybrid", epsilon=2, lower=0, upper=10),
     "hybrid at 0.1": _made("hybrid", epsilon="0.1", lower=-3, upper=5),
+    "random-threshold": _made("random-threshold", epsilon=1, lower=0, upper=10),
+    "random-threshold of logarithms": _made("random-threshold", epsilon=2, lower=10, upper=5000, scale="log"),
     "square-wave": _made("square-wave", epsilon=1, lower=0, upper=10),
     "laplace": _made("laplace", epsilon=1, lower=0, upper=10),
     "gaussian": _made("gaussian", epsilon=1, delta="1e-6", lower="-0.1", upper=10),

@@ -89,6 +89,7 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     "d-bit-flip": {**_EPSILON, "buckets": Within(2, 20), "bits": Within(1, 4)},
     "one-bit-mean": _EPSILON,
     "hybrid": _EPSILON,
+    "random-threshold": _EPSILON,
     "square-wave": _EPSILON,
     "loloha": {
         "epsilon_lifetime": Within(Decimal("0.5"), 5),

@@ -489,7 +489,10 @@ def is_a_sentence(error: Exception) -> bool:
 RANGE, ANSWERS = {"epsilon": 1, "lower": 0, "upper": 1}, {"epsilon": 1, "domain_size": 3}
 MECHANISMS: dict[str, dict[str, Any]] = {
     "gaussian": {"epsilon": 1, "delta": "1e-6", "lower": 0, "upper": 1},
-    **dict.fromkeys(("laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"), RANGE),
+    **dict.fromkeys(
+        ("laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave", "random-threshold"),
+        RANGE,
+    ),
     "randomized-response": {"epsilon": 1},
     "unary-encoding": {"p": "0.7", "q": "0.3", "domain_size": 3},
     **dict.fromkeys(("sue", "oue", "random-substitution", "subset-selection", "pgr"), ANSWERS),
