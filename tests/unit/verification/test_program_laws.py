@@ -44,7 +44,10 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("ticks", {"epsilon": 2, "domain_size": 5}),
     ("rappor", {"bits": 3, "hashes": 1, "cohorts": 2, "f": "0.5", "p": "0.25", "q": "0.75", "domain_size": 3}),
 ]
-ENDLESS = {"gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"}
+ENDLESS = {
+    *("gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"),
+    "random-threshold",
+}
 
 
 def test_programs_of_all_mechanisms_except_grids_are_listed() -> None:
