@@ -159,8 +159,14 @@ def release(
     size = _BATCH if kept is None else _BATCH_WITH_RECEIPTS
     with ExitStack() as held:
         if kept is not None:
-            held.enter_context(kept.alone(resumes=os.path.exists(f"{out}.partial")))
+            held.enter_context(kept.alone())
         store = held.enter_context(_Store(Path(out), collection, digest, receipts=kept is not None))
+        if kept is not None and not store.resumed:
+            try:
+                kept.check_free()
+            except ReportFileError:
+                store.remove()
+                raise
         if isinstance(writer, PartitionWriter):
             writer.call(store.run)  # a resumed run makes a partition of the same name, so only one is ever counted
         with writer:
@@ -312,6 +318,7 @@ class _Store:
         self._batches: list[_Drawn] = []
         self._file: IO[bytes] | None = None
         self.run = ""
+        self.resumed = False
 
     def __enter__(self) -> Self:
         try:
@@ -391,6 +398,7 @@ class _Store:
         assert self._file is not None
         try:
             header = json.loads(line)
+            self.resumed = True
             self.run, self.seed = str(header.pop("run")), bytes.fromhex(header.pop("seed", ""))
         except (ValueError, KeyError, AttributeError, TypeError):
             raise ReportFileError(str(self._path), _FOREIGN, hint=_MOVE) from None

@@ -58,15 +58,18 @@ class Receipts:
         self._promise = {"promise": promise}
 
     @contextmanager
-    def alone(self, *, resumes: bool) -> Iterator[None]:
-        """Let no other process write to the folder. Raises `ReportFileError` if a new run finds a receipt there."""
+    def alone(self) -> Iterator[None]:
+        """Create the folder, and let no other process write receipts to it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone_in(self._folder):
-            for path in () if resumes else (self._folder / ".run", *map(self._path, range(len(self._users)))):
-                if path.exists():
-                    why = "it already exists. Nothing was charged."
-                    raise ReportFileError(str(path), why, hint="Name another folder for the receipts.")
             yield
+
+    def check_free(self) -> None:
+        """Raise `ReportFileError` if a receipt exists, or the folder has an interrupted run of an older version."""
+        for path in (self._folder / ".run", *map(self._path, range(len(self._users)))):
+            if path.exists():
+                why = "it already exists. Nothing was charged."
+                raise ReportFileError(str(path), why, hint="Name another folder for the receipts.")
 
     def charge(
         self, run: str, seed: bytes, start: int, reports: NDArray[Any], labels: Sequence[str | None]

@@ -310,14 +310,18 @@ def test_interrupted_release_with_receipts_is_not_finished_without_them(tmp_path
             Path(f"{out}.partial").unlink()
 
 
-@pytest.mark.parametrize("fault", ["a receipt", "an older run", "a repeated user", "public attributes"])
+@pytest.mark.parametrize(
+    "fault", ["a receipt", "a receipt and an empty run", "an older run", "a repeated user", "public attributes"]
+)
 def test_release_with_receipts_that_cannot_be_written_charges_nobody(tmp_path: Path, fault: str) -> None:
     collection, folder = a_collection(), tmp_path / "receipts"
     folder.mkdir()
     users = ["ada", "ada" if fault == "a repeated user" else "bob"]
     public = PublicAttributes.of(["region"], [["north"], ["south"]]) if fault == "public attributes" else None
-    if fault in ("a receipt", "an older run"):
-        (folder / ("bob.json" if fault == "a receipt" else ".run")).write_text("{}")
+    if fault not in ("a repeated user", "public attributes"):
+        (folder / (".run" if fault == "an older run" else "bob.json")).write_text("{}")
+    if fault == "a receipt and an empty run":  # interrupted before its first line
+        (tmp_path / "out.partial").touch()
     with Accountant(tmp_path / "budget.db") as accountant:
         accountant.set_policy("default", ["lifetime=4"])
         accountant.add_collection(collection)
