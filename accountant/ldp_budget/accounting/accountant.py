@@ -197,9 +197,7 @@ class Accountant:
     def set_policy(self, name: str, limits: Sequence[Limit | str], **options: Unpack[PolicyOptions]) -> Policy:
         """Store a policy, or a new version of a policy that exists; all earlier charges stay charged.
 
-        Setting a policy with a plan again without any change stores no new version. A plan that the ledger already
-        knows keeps the price at which it was first stored. If the policy limits a period that no policy limited
-        before, the sums of that period are first computed from the journal. Other callers can write meanwhile.
+        A policy with a plan that is set again unchanged gets no new version. A known plan keeps its first price.
 
         Parameters:
             name: of the policy; the policy `default` applies to every call that names no policy.
@@ -279,8 +277,7 @@ class Accountant:
 
         Parameters:
             user: the user who would be charged.
-            mechanism: a mechanism with its parameters; a collection, which charges its mechanism; or an object of
-                another library, see `guarantee_of`.
+            mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
             reports: the number of reports, at least one.
             label: your name for the memoized value that the reports repeat.
             policy: the policy to check against.
@@ -306,8 +303,7 @@ class Accountant:
 
         Parameters:
             user: the user who is charged.
-            mechanism: a mechanism with its parameters; a collection, which charges its mechanism and is named in the
-                journal; or an object of another library, see `guarantee_of`.
+            mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
             options: reports, key, label, digest, note, policy, strict: see `ChargeOptions`.
 
         Returns:
@@ -346,8 +342,7 @@ class Accountant:
     async def spend_async(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:
         """Do the same as `spend` in a task of an event loop, which runs other tasks meanwhile.
 
-        Tasks that charge at the same time share a transaction. If the task is cancelled, the user may have been
-        charged: ask again by the key.
+        If the task is cancelled, the user may have been charged: ask again by the key.
         """
         strict = options.pop("strict", False)
         return await self._charge_async(self._request(user, mechanism, options), strict)
@@ -370,13 +365,12 @@ class Accountant:
     def spend_many(self, users: Iterable[str], mechanism: Chargeable, **options: Unpack[RunOptions]) -> BulkResult:
         """Charge one report to each of many users, in batches; refuse the users whose limits do not fit it.
 
-        Each batch is one transaction in each partition of the ledger. A refused user does not stop the others.
+        A refused user does not stop the others.
 
         Parameters:
             users: the users to charge, a stream or a column of any length. A user who is listed twice is charged
                 twice.
-            mechanism: a mechanism with its parameters; a collection, which charges its mechanism and is named in the
-                journal; or an object of another library, see `guarantee_of`.
+            mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
             options: key, digest, note, policy, shard, on_batch: see `RunOptions`.
 
         Returns:
@@ -415,9 +409,8 @@ class Accountant:
     def spend_batch(self, spends: Sequence[Spend | LdpBudgetError], *, key: str) -> list[SpendResult]:
         """Charge many users, each for a request of their own, under one idempotency key.
 
-        Lines with the same request are charged together, so this is faster than `spend_each`. The same lines under
-        the same key return the same results; a line that failed is tried again. To end a run of several batches,
-        give an empty one the key that would follow: the run accepts no more lines then.
+        The same lines under the same key return the same results; a line that failed is tried again. An empty batch
+        with the key that would follow ends a run: it accepts no more lines then.
 
         Parameters:
             spends: one `Spend` for each line, without a `key`. For an input that cannot be read, give the error that
@@ -444,8 +437,7 @@ class Accountant:
 
         Parameters:
             user: the user who is charged.
-            mechanism: a mechanism with its parameters; a collection, which charges its mechanism; or an object of
-                another library, see `guarantee_of`.
+            mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
             expires: seconds, above 0 and at most 366 days.
             options: reports, key, label, digest, note, policy, strict: see `ChargeOptions`.
 
