@@ -49,7 +49,7 @@ def _imported(module: Path) -> set[Path]:
 
 
 def test_page_is_built_from_its_present_sources() -> None:
-    """`tests/exhaustive/service/test_survey_files.py` builds it again."""
+    """`tests/exhaustive/service/test_survey_sources.py` builds it again."""
     found = re.search(
         r"// made by clients/survey/build\.mjs from (\d+) files with the digest ([0-9a-f]{64})",
         (FOLDER / "check.html").read_text(encoding="utf-8"),
