@@ -15,6 +15,7 @@ from ldp_budget._lookalikes import difference
 from ldp_budget._numbers import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
+from ldp_budget.registry.surveys import NO_ANSWER
 from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval, yes_no
 from ldp_budget.sdk.tick_sets import TickSets
@@ -61,6 +62,8 @@ class SurveyReader(AnswerReader):
         super().__init__(path, collection, how, note)
         self._survey: Questionnaire = collection.mechanism  # type: ignore[assignment]
         self._columns = columns
+        survey = collection.survey
+        self._optional = [question.optional for question in survey.questions] if survey else [False] * len(columns)
         self._places: list[int] = []
         self._boxes: list[list[int]] = []
         """For each question the columns of its options, if each has a column of its own."""
@@ -171,7 +174,9 @@ class SurveyReader(AnswerReader):
             if boxes[at]:
                 text = ticked([row.cells[place] for place in boxes[at]], question.categories or ())
             text = text if text in self._missing else self._question_texts[at](text)
-            if text in self._missing:
+            if self._optional[at] and (text in self._missing or not text):
+                text = NO_ANSWER
+            elif text in self._missing:
                 self.answers.left_out.leave_missing(table, row, self._places[at], text)
                 return None
             found = self._known[at].get(text)

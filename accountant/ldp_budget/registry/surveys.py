@@ -44,6 +44,8 @@
     scale = "log"                   # or "linear"
     quantiles = [0.5, 0.9]
 
+A question of kind `choice` or `yes-no` with `optional = true` has one more answer, "no answer", which is randomized too.
+
 Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
 question gets an equal part of the survey's. A mechanism whose estimates are biased, such as `bounded-laplace`, needs
 `biased = true` at the question: no number of respondents makes its error small.
@@ -90,6 +92,9 @@ _SCALES = ("linear", "log")
 ANY = "any"
 """`at_most` of a question with any number of ticks."""
 _YES_NO = ("yes", "no")
+NO_ANSWER = "no answer"
+"""The last answer of an optional question: it is randomized like any other, so nobody sees who skipped it."""
+_NO_ANSWERS = {"de": "keine Angabe", "ko": "응답하지 않음"}
 _MOST_ROUNDS = 10_000
 _MOST_UNIT = 40
 """The most characters of a unit."""
@@ -122,6 +127,7 @@ class SurveyQuestion:
     pairs: bool = False
     scale: str = _SCALES[0]
     quantiles: tuple[Decimal, ...] = (Decimal("0.5"),)
+    optional: bool = False
 
     def build(self, epsilon: Decimal) -> Mechanism:
         """Return the mechanism of the question at `epsilon`. Raises `InvalidParameter`, `NotSupported` or `UnknownName`."""
@@ -136,10 +142,18 @@ class SurveyQuestion:
             return best_thresholds(self, epsilon)
         return best_mechanism(self.categories and len(self.categories), self.lower, self.upper, epsilon)
 
+    @property
+    def asked_as(self) -> str:
+        """The kind by which a client asks: a quantile is asked as a number, and optional yes or no as a choice."""
+        return NUMBER if self.kind == QUANTILE else CHOICE if self.kind == YES_NO and self.optional else self.kind
+
     def about(self) -> About:
         """Return the texts of the question for a client."""
         texts = {
-            tag: {name: words[key] for name, key in (("question", "text"), ("answers", "categories")) if key in words}
+            tag: {
+                **({"question": words["text"]} if "text" in words else {}),
+                **({"answers": self._named(tag, words["categories"])} if "categories" in words else {}),
+            }
             for tag, words in self.languages.items()
         }
         return About(title=self.text or self.name, question=self.text, languages=texts)
@@ -150,7 +164,7 @@ class SurveyQuestion:
             "name": self.name,
             "text": self.text,
             "kind": self.kind,
-            "categories": None if self.categories is None or self.kind == YES_NO else list(self.categories),
+            "categories": None if self.categories is None or self.kind == YES_NO else list(self._own),
             "lower": None if self.lower is None else str(self.lower),
             "upper": None if self.upper is None else str(self.upper),
             "unit": self.unit,
@@ -161,9 +175,20 @@ class SurveyQuestion:
             "pairs": self.pairs or None,
             "scale": self.scale if self.kind == QUANTILE else None,
             "quantiles": [str(each) for each in self.quantiles] if self.kind == QUANTILE else None,
+            "optional": self.optional or None,
             "languages": _plain(self.languages),
         }
         return {name: value for name, value in given.items() if value not in (None, "", {})}
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """The answers of the file, without that of an optional question."""
+        return (self.categories or ())[: -1 if self.optional else None]
+
+    def _named(self, language: str, categories: Any) -> list[str]:
+        """Return the answers in a language, with that of an optional question."""
+        more = _NO_ANSWERS.get(language.partition("-")[0], NO_ANSWER)
+        return [*categories, more] if self.optional else list(categories)
 
 
 def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
@@ -372,7 +397,7 @@ class Survey:
         questions = [
             {
                 **definition_of(mine.name, mine.fingerprint, mine.mechanism, mine.categories, said.about()),
-                "kind": NUMBER if said.kind == QUANTILE else said.kind,  # a client asks for a number
+                "kind": said.asked_as,
                 **({"unit": said.unit} if said.unit else {}),
                 "slot": [slot.start, slot.stop - slot.start],
             }
@@ -414,7 +439,7 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 _SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages")
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
-    *("at_most", "pairs", "scale", "quantiles"),
+    *("at_most", "pairs", "scale", "quantiles", "optional"),
 )
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
@@ -572,6 +597,14 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     if len(unit) > _MOST_UNIT or not unit.isprintable():
         raise table.invalid("unit", f"a text of at most {_MOST_UNIT} characters on one line, such as hours")
     categories = None if numeric else _YES_NO if kind == YES_NO else _categories(table)
+    optional = table.flag("optional")
+    if optional:
+        if categories is None or kind == TICK:
+            hint = "Ask in categories, or leave optional out: a number has no place for an answer that is missing."
+            raise table.invalid("optional", "false, or left out, for a number or a list of ticks", hint)
+        if NO_ANSWER in categories:
+            raise table.invalid("categories", f"without {NO_ANSWER!r}, which optional = true adds", "Remove it.")
+        categories = (*categories, NO_ANSWER)
     return SurveyQuestion(
         name,
         table.take("text", str, default=""),
@@ -588,6 +621,7 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         table.flag("pairs"),
         _scale(table),
         _probabilities(table),
+        optional,
     )
 
 
