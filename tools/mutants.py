@@ -32,12 +32,12 @@ ROOMS = {
     "accounting": ("unit/accounting", "unit/ledger", "unit/cli", "integration/cli", "integration/ledger"),
     "ledger": ("unit/ledger", "unit/accounting", "unit/simulation", "integration/ledger"),
     "sdk": ("unit/sdk", "unit/plugins", "unit/verification", "integration/verification"),
-    "registry": ("unit/registry", "integration/registry"),
-    "reports": ("unit/reports", "unit/cli", "integration/reports"),
+    "registry": ("unit/registry", "unit/cli", "integration/registry"),
+    "reports": ("unit/reports", "unit/cli", "integration/reports", "exhaustive/reports"),
     "mechanisms": ("unit/plugins", "unit/verification"),
-    "adapters": ("unit/registry", "integration/registry", "exhaustive/plugins"),
+    "adapters": ("exhaustive/plugins", "unit/registry"),
     "postgres": ("unit/ledger", "integration/ledger"),
-    "surveys": ("unit/surveys", "unit/publication", "integration/surveys", "integration/publication"),
+    "surveys": ("unit/surveys", "unit/publication", "unit/service", "integration/surveys", "integration/publication"),
     "service": ("unit/service", "unit/accounting/access", "integration/service"),
     "cli": ("unit/cli", "unit/guarantees", "integration/cli"),
     "verify": ("unit/verification", "integration/verification"),
@@ -419,7 +419,7 @@ MUTANTS = (
         "accountant/ldp_budget/registry/collections.py",
         '        if self.client not in (None, definition["digest"]):\n',
         "        if False:\n",
-        "unit/registry/test_collection.py",
+        "unit/cli/test_cli_collection.py",
     ),
     # -- reports
     Mutant(
@@ -434,7 +434,7 @@ MUTANTS = (
         "accountant/ldp_budget/reports/partial_aggregate.py",
         "            if source.name in known:\n",
         "            if False:\n",
-        "unit/reports/test_report_file.py",
+        "exhaustive/reports/test_partitions.py",
     ),
     Mutant(
         "order-shows-left-out-attributes",
@@ -452,11 +452,11 @@ MUTANTS = (
         "unit/plugins/test_rappor.py",
     ),
     Mutant(
-        "staircase-variation-rounded-down",
+        "staircase-of-less-variation",
         "plugins/ldp_budget_mechanisms/staircase.py",
-        "return min(Decimal(1), UP.add(tau, UP.multiply(drawn, mirror)))",
-        "return min(Decimal(1), tau)",
-        "unit/plugins/test_staircase.py",
+        "return UP.divide(UP.multiply(UP.add(1, high), inner), outer)",
+        "return UP.divide(inner, outer)",
+        "unit/plugins/test_dominating_pairs.py",
     ),
     Mutant(
         "hybrid-without-its-two-numbers",
@@ -478,20 +478,20 @@ MUTANTS = (
         "plugins/ldp_budget_adapters/_adapter_helpers.py",
         "        if cls is kind:\n            return kind\n",
         "        return kind\n",
-        "unit/registry/test_objects_of_other_libraries.py",
+        "exhaustive/plugins/adapters/test_dp_accounting.py",
     ),
     Mutant(
-        "map-of-a-user-trusted",
-        "plugins/ldp_budget_adapters/_opendp.py",
-        'if name.startswith("make_user_") or not',
-        "if not",
+        "stated-loss-not-rounded-up",
+        "plugins/ldp_budget_adapters/_adapter_helpers.py",
+        "return Decimal(repr(math.nextafter(value, math.inf))) if value else Decimal(0)",
+        "return Decimal(repr(value))",
         "exhaustive/plugins/adapters/test_opendp.py",
     ),
     Mutant(
-        "distance-rounded-down",
+        "diagonal-of-one-element",
         "plugins/ldp_budget_adapters/_opendp.py",
-        "        return math.ceil(width)\n",
-        "        return math.floor(width)\n",
+        "return UP.multiply(width, UP.next_plus(UP.sqrt(Decimal(size))))",
+        "return width",
         "exhaustive/plugins/adapters/test_opendp.py",
     ),
     # -- postgres
@@ -517,11 +517,11 @@ MUTANTS = (
         "integration/ledger/test_postgres_standbys.py",
     ),
     Mutant(
-        "missing-partition-skipped",
+        "session-without-durability-trusted",
         "plugins/ldp_budget_postgres/store.py",
-        "            gone = {*needed} - ends.keys()\n",
-        "            gone = set[int]()\n",
-        "integration/ledger/test_postgres_tampering.py",
+        "            pool.judge_settled(settled, connections.address)\n",
+        "            pass\n",
+        "integration/ledger/test_postgres_catalog.py",
     ),
     # -- surveys
     Mutant(
@@ -557,7 +557,7 @@ MUTANTS = (
         "surveys/ldp_budget_surveys/publication/publisher.py",
         "lambda: self._books.find_of(user, mark)",
         "lambda: self._books.find(mark)",
-        "unit/publication/test_publisher.py",
+        "unit/service/test_proofs.py",
     ),
     # -- service
     Mutant(
@@ -572,7 +572,7 @@ MUTANTS = (
         "service/ldp_budget_service/auth.py",
         "        if key != self.invitation.key:\n",
         "        if False:\n",
-        "integration/service/test_reports.py",
+        "unit/service/test_respondents.py",
     ),
     Mutant(
         "bound-key-sees-sums",
@@ -608,7 +608,7 @@ MUTANTS = (
         "cli/ldp_budget_cli/spend.py",
         "        if strict:\n            sys.exit(REFUSED)\n",
         "        pass\n",
-        "unit/cli/test_cli_spend_many.py",
+        "unit/cli/test_cli_next_steps.py",
     ),
     Mutant(
         "shard-above-the-number-of-shards",
@@ -619,10 +619,10 @@ MUTANTS = (
     ),
     # -- verify
     Mutant(
-        "loss-near-the-claim-holds",
+        "only-the-first-finding-counts",
         "verify/ldp_budget_verify/exact/dominance.py",
-        "    if high <= bound:\n        return Finding(HOLDS)\n",
-        "    if low <= bound:\n        return Finding(HOLDS)\n",
+        "    ordered = sorted(findings, key=lambda finding: (VIOLATED, UNPROVEN, HOLDS).index(finding.verdict))\n",
+        "    ordered = list(findings)\n",
         "unit/verification/test_verification.py",
     ),
     Mutant(
@@ -633,17 +633,17 @@ MUTANTS = (
         "unit/verification/test_verification.py",
     ),
     Mutant(
-        "audit-of-half-the-risk",
-        "verify/ldp_budget_verify/audit/__init__.py",
-        "certified_bound(first, second, (total, total), confidence, delta)",
-        "certified_bound(first, second, (total, total), 1 - 2 * (1 - confidence), delta)",
+        "audit-of-twice-the-risk",
+        "verify/ldp_budget_verify/audit/events.py",
+        "    risk = (1 - confidence) / 2\n    more = _certain_lower_end",
+        "    risk = 1 - confidence\n    more = _certain_lower_end",
         "unit/verification/test_auditing.py",
     ),
     Mutant(
-        "delta-at-the-larger-loss",
+        "first-report-held-to-the-cap",
         "verify/ldp_budget_verify/exact/dominance.py",
-        "    most = hockey_stick(masses, low)\n",
-        "    most = hockey_stick(masses, high)\n",
+        "return check_ratio(guarantee.curve[0], comparison)",
+        "return check_ratio(guarantee.cap, comparison)",
         "unit/verification/test_verification.py",
     ),
 )

@@ -53,6 +53,13 @@ def test_limit_of_one_fits_ten_tenths_only() -> None:
     assert not limit.fits(tenth.times(10), tenth)
 
 
+def test_limit_fits_to_the_last_unit() -> None:
+    limit, unit = Limit("lifetime", epsilon=1, delta="1e-6"), Costs(1, 0, 0, 0)
+    assert limit.fits(Costs(10**9 - 1, 0, 0, 0), unit)
+    assert not limit.fits(Costs(10**9, 0, 0, 0), unit)
+    assert not limit.fits(Costs(0, 10**12, 0, 0), Costs(0, 1, 0, 0))
+
+
 def test_capacity_rounds_down_and_a_cost_never_to_zero() -> None:
     limit = Limit("lifetime", epsilon="0.9999999999")
     assert limit.capacity.epsilon == 999_999_999

@@ -48,3 +48,16 @@ def test_malformed_url_shows_no_password_on_the_command_line(command: CommandLin
 )
 def test_url_of_any_form_of_libpq_is_accepted(text: str, name: str) -> None:
     assert pool.read(text).name == name
+
+
+@pytest.mark.parametrize("name", ["partitions", "connections"])
+@pytest.mark.parametrize("number", ["0", "00", "-1", "+1", "1.5", "", "١", "1000000"])
+def test_url_with_a_number_out_of_range_is_refused(name: str, number: str) -> None:
+    """A ledger of no partitions had no place for a charge."""
+    with pytest.raises(InvalidParameter, match=rf"{name} from 1 to \d+.*got {name}="):
+        pool.read(f"postgresql://h/x?{name}={number}")
+
+
+def test_url_with_the_least_numbers_is_accepted() -> None:
+    found = pool.read("postgresql://h/x?partitions=1&connections=1")
+    assert (found.partitions, found.connections) == (1, 1)

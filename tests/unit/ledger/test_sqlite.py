@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from contract import StoreContract
-from contract.acts import coin, spent
+from contract.acts import check, coin, in_threads, spent
 from contract.places import InFile, InMemory
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
@@ -27,6 +28,23 @@ class TestInFile(StoreContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> InFile:
         return InFile(tmp_path / "budget.db")
+
+
+@pytest.mark.slow
+def test_accountants_on_one_file_see_each_others_charges(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path, clock=clock) as one, Accountant(path, clock=clock) as other:
+        one.set_policy("default", ["lifetime=1"])
+        assert one.spend("alice", coin("0.5"), key="k")
+        assert other.spend("alice", coin("0.5"), key="k").repeated
+        other.set_policy("default", ["lifetime=1", "day=0.7"])
+        assert one.spend("alice", coin("0.3")).binding == ("day",), (
+            "the newest version applies to all accountants at once"
+        )
+        granted = in_threads(8, lambda n: sum(bool((one, other)[n % 2].spend("bob", coin("0.1"))) for _ in range(3)))
+        assert sum(granted) == 7
+        assert spent(one, "bob") == spent(other, "bob") == {"lifetime": Decimal("0.7"), "day": Decimal("0.7")}
+        assert check(one) == check(other)
 
 
 def test_spend_is_durable_before_it_returns(tmp_path: Path, clock: Clock) -> None:

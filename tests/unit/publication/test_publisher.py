@@ -185,6 +185,17 @@ def test_erased_user_keeps_her_proof_and_gets_no_new_one(survey: PublishedSurvey
 
 
 @pytest.mark.slow
+def test_maximum_after_a_void_is_that_of_the_earlier_statement(survey: PublishedSurvey) -> None:
+    """A checker refuses a maximum below one that was published."""
+    two = mechanism("oue").calibrate(epsilon="2", domain_size=4)
+    held = survey.accountant.reserve("user0", two).receipt or ""
+    first = survey.publisher.publish(survey.collection, survey.site).statement
+    survey.accountant.void(held)
+    again = survey.publisher.publish(survey.collection, survey.site).statement
+    assert (first["maximum"], again["maximum"]) == (3_500_000_000, 3_500_000_000)
+
+
+@pytest.mark.slow
 def test_forget_destroys_secrets_and_leaves_roots(survey: PublishedSurvey) -> None:
     proof = survey.write_proof("user3")
     assert survey.publisher.forget(datetime.now(UTC) - timedelta(days=1)) == 0

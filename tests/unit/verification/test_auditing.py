@@ -89,6 +89,11 @@ def test_certified_bound_is_rounded_down_slightly(
     assert bound == pytest.approx(max(likely, 0), abs=1e-6)
 
 
+def test_risk_is_split_evenly_over_the_two_proportions() -> None:
+    low, high = float(lower_end(480, 1000, 0.005)), float(upper_end(110, 2000, 0.005))
+    assert certified_bound(480, 110, (1000, 2000), 0.99, 0.02) == pytest.approx(math.log((low - 0.02) / high))
+
+
 def test_event_of_probability_at_most_delta_certifies_nothing() -> None:
     assert certified_bound(0, 0, (1000, 1000), 0.99, 0.0) == 0
     assert certified_bound(900, 0, (1000, 1000), 0.99, 0.9) == 0
