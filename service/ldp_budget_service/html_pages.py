@@ -162,7 +162,7 @@ def static_file(name: str, request: Request) -> Response:
         raise ServiceError("not-found", "this file does not exist")
     headers = {**HEADERS, **_REVALIDATED, "ETag": found.etag, "Vary": "Accept-Encoding"}
     body = found.body
-    if _takes_gzip(request.headers.get("Accept-Encoding", "")):
+    if takes_gzip(request.headers.get("Accept-Encoding", "")):
         # Another representation has an ETag of its own (RFC 9110, section 8.8.3.3).
         headers |= {"Content-Encoding": "gzip", "ETag": f'{found.etag[:-1]}-gzip"'}
         body = found.gzipped
@@ -173,7 +173,7 @@ def static_file(name: str, request: Request) -> Response:
     return Response(body, media_type=found.media_type, headers=headers)
 
 
-def _takes_gzip(accepted: str) -> bool:
+def takes_gzip(accepted: str) -> bool:
     """True if a browser's `Accept-Encoding` names gzip with a weight above 0."""
     for coding in accepted.split(","):
         name, _, weight = coding.partition(";")
@@ -261,7 +261,10 @@ def _shown(request: Request, lang: str | None, accepted: str, status: int = 200)
     for name, value in (("lifetime", settings.device_lifetime), ("day", settings.device_day or "")):
         text = text.replace(f"{{{{{name}}}}}", html.escape(value))
     etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
-    headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": etag, "Vary": "Accept-Language"}
+    texts_of = f"texts/survey.{spoken}.json"
+    # Fetched together with the script that needs it.
+    early = f'<{PREFIX}{texts_of}>; rel=preload; as=fetch; crossorigin; integrity="{files()[texts_of].integrity}"'
+    headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": etag, "Vary": "Accept-Language", "Link": early}
     if status == 200 and request.headers.get("If-None-Match") == etag:
         return Response(status_code=304, headers=headers)
     return HTMLResponse(text, status, headers)

@@ -6,6 +6,7 @@ changes either.
 
 from __future__ import annotations
 
+import gzip
 import threading
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -36,6 +37,11 @@ class CachedCollection:
     def public_json(self) -> bytes:
         """The public definition as it is sent: it may have a megabyte, and every device asks for it."""
         return as_json(self.public).encode()
+
+    @cached_property
+    def public_gzip(self) -> bytes:
+        """The public definition compressed with gzip."""
+        return gzip.compress(self.public_json, mtime=0)
 
     @cached_property
     def plain_json(self) -> bytes:

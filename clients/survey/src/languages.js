@@ -1,8 +1,9 @@
-// The texts of the respondents' pages in the language of the document. Imported first: other modules use them.
+// The texts of the respondents' pages in the language of the document, of which the server names file and digest. Imported
+// first: other modules use them.
 
-import de from "../../../service/ldp_budget_service/web/texts/survey.de.json";
-import en from "../../../service/ldp_budget_service/web/texts/survey.en.json";
-import ko from "../../../service/ldp_budget_service/web/texts/survey.ko.json";
 import { speak } from "./texts.js";
 
-speak({ en, ko, de }, document.documentElement.lang);
+const { texts = "", integrity } = /** @type {HTMLElement} */ (document.querySelector("main")).dataset;
+const tag = document.documentElement.lang;
+const answer = await fetch(texts, { integrity });
+speak({ [tag]: await answer.json() }, tag);

@@ -33,6 +33,9 @@ export const MEASURES = ["epsilon", "delta", "rho", "mu_squared"];
 /** @param {string | null | undefined} hex */
 const packed = (hex) => (hex ? btoa(String.fromCharCode(...fromHex(hex))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "") : "");
 
+/** A text without the sign between two fields. @param {string} text */
+const escaped = (text) => encodeURIComponent(text).replaceAll("~", "%7E");
+
 /** @param {string} text */
 const unpacked = (text) => toHex(Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0)));
 
@@ -45,10 +48,10 @@ export function fragmentOf({ collection, client, secret, report, costs, promise,
   const { address, key: log, invitation, proof } = publication ?? {};
   const paid = MEASURES.map((name) => costs[name] ?? "").join(".");
   // Without its host the address is that of the page.
-  const place = address ? encodeURIComponent(address.replace(location.origin, "")) : "";
+  const place = address ? escaped(address.replace(location.origin, "")) : "";
   return [
-    ...[VERSION, encodeURIComponent(collection), packed(client), packed(secret), packed(report), paid, measure, limit],
-    ...[packed(key), packed(signature), place, log ? encodeURIComponent(log) : "", packed(invitation), packed(proof)],
+    ...[VERSION, escaped(collection), packed(client), packed(secret), packed(report), paid, measure, limit],
+    ...[packed(key), packed(signature), place, log ? escaped(log) : "", packed(invitation), packed(proof)],
   ].join("~");
 }
 

@@ -8,10 +8,10 @@ export let language = "en";
 /**
  * Chooses the language of all texts and formats.
  * @param {Record<string, Record<string, any>>} all the texts by language
- * @param {string} wanted English in place of one that is not there
+ * @param {string} wanted the first one in place of one that is not there
  */
 export function speak(all, wanted) {
-  language = wanted in all ? wanted : "en";
+  language = wanted in all ? wanted : Object.keys(all)[0];
   texts = all[language];
   formats = formatsOf(language);
 }
@@ -40,6 +40,8 @@ function formatsOf(tag) {
     plain: number({ maximumFractionDigits: 20, useGrouping: false }),
     share: number({ style: "percent", maximumFractionDigits: 1 }),
     shareUp: number({ style: "percent", maximumFractionDigits: 0, roundingMode: "ceil" }),
+    low: number({ style: "percent", maximumFractionDigits: 1, roundingMode: "floor" }),
+    high: number({ style: "percent", maximumFractionDigits: 1, roundingMode: "ceil" }),
     bytes: number({ style: "unit", unit: "byte", unitDisplay: "long" }),
     date: new Intl.DateTimeFormat(tag, date),
     shortDate: new Intl.DateTimeFormat(tag, { ...date, month: "short" }),
@@ -59,6 +61,9 @@ export const plain = (number) => formats.plain.format(/** @type {any} */ (String
 
 /** @param {number} number */
 export const share = (number) => formats.share.format(number);
+
+/** The ends of an interval, rounded outward. @param {number} low @param {number} high */
+export const ends = (low, high) => ({ low: formats.low.format(low), high: formats.high.format(high) });
 
 /** In whole percent, rounded up. @param {number} number */
 export const shareUp = (number) => formats.shareUp.format(number);

@@ -31,6 +31,7 @@ from ldp_budget_service.api.schemas import MOST_ENTRIES
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError
 from ..estimates import RoundsToEstimate
+from ..html_pages import takes_gzip
 from ..problems import JSON, documented, json_answer
 from ..proofs import ChargeMark, ProofAnswer, ProofToken, ReportMark, mark_in, marks_in, promise_of, proof_of
 from ..publications import is_proof_token, publication_for
@@ -197,6 +198,7 @@ def collection(
         bool, Query(description="As `collection show --json` prints it, with what was declared.")
     ] = False,
     if_none_match: Annotated[str | None, Header()] = None,
+    accepted: Annotated[str, Header(alias="Accept-Encoding", include_in_schema=False)] = "",
 ) -> Response:
     """Return the public definition with its client program, which respondents' devices need. No API key is required.
 
@@ -206,11 +208,19 @@ def collection(
         held = request.app.state.collections.get(name)
     except UnknownName:
         raise UnknownName("collection", name, None) from None  # do not list the other names to the public
-    tag = f'"{held.collection.fingerprint if plain else held.digest}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if if_none_match is not None and tag in (each.strip().removeprefix("W/") for each in if_none_match.split(",")):
+    digest = held.collection.fingerprint if plain else held.digest
+    is_gzipped = not plain and takes_gzip(accepted)
+    headers = {
+        "ETag": f'"{digest}{"-gzip" if is_gzipped else ""}"',
+        "Cache-Control": "no-cache",
+        "Vary": "Accept-Encoding",
+    }
+    known = (each.strip().removeprefix("W/") for each in (if_none_match or "").split(","))
+    if not {f'"{digest}"', f'"{digest}-gzip"'}.isdisjoint(known):
         return Response(None, 304, headers)
-    body = held.plain_json if plain else held.public_json
+    if is_gzipped:
+        headers["Content-Encoding"] = "gzip"
+    body = held.plain_json if plain else held.public_gzip if is_gzipped else held.public_json
     return Response(body, media_type="application/json", headers=headers)
 
 

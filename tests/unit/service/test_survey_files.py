@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 
 from ldp_budget_service import Settings, create_app
 from ldp_budget_service.html_pages import LANGUAGES, language
-from survey_site import ledger
+from survey_site import ledger, tokens
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "service" / "ldp_budget_service" / "web"
@@ -114,6 +114,30 @@ def test_file_is_compressed_for_browsers_that_take_gzip(client: TestClient, acce
     )
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["ETag"] == answer.headers["ETag"]
+
+
+@pytest.mark.parametrize("spoken", LANGUAGES)
+@pytest.mark.parametrize("name", ["commute", "start page", "many"])
+def test_page_with_all_that_it_loads_is_below_80_kilobytes(client: TestClient, spoken: str, name: str) -> None:
+    """Its first paint needs the page and its style only: the script is a module, which browsers defer."""
+    page = client.get(f"/s/{name}?lang={spoken}")
+    assert re.findall(r"<script\b[^>]*>", page.text)[0].startswith('<script type="module"')
+    loaded = re.findall(r'<(?:script|link)\b[^>]*?(?:src|href)="([^"]+)"|data-texts="([^"]+)"', page.text)
+    places = [one or other for one, other in loaded]
+    assert len(places) == 4
+    [token] = tokens(client.app.state.accountant, ["ana"], name)  # type: ignore[attr-defined]
+    asked = {"Accept-Encoding": "gzip", "Authorization": f"Bearer {token}"}
+    answers = [page, *(client.get(place, headers=asked) for place in (*places, f"/v1/collections/{name}", "/v1/me"))]
+    assert all(answer.status_code == 200 for answer in answers)
+    head = 900  # bytes of the headers of an answer
+    assert sum(int(answer.headers["Content-Length"]) + head for answer in answers) < 80_000
+
+
+def test_page_texts_are_those_of_the_digest_in_the_page(client: TestClient) -> None:
+    shown = client.get("/s/commute?lang=ko")
+    body = client.get("/static/texts/survey.ko.json").content
+    assert f'data-texts="/static/texts/survey.ko.json" data-integrity="{integrity(body)}"' in shown.text
+    assert f'integrity="{integrity(body)}"' in shown.headers["Link"]
 
 
 def test_page_files_name_no_other_host(client: TestClient) -> None:

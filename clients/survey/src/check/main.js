@@ -7,7 +7,7 @@ import ko from "../../../check/texts/ko.json";
 import { announce, el, mark, section, show } from "../elements.js";
 import { receiptIn } from "../receipt_links.js";
 import { save } from "../saved_files.js";
-import { language, say, share, speak } from "../texts.js";
+import { ends, language, say, share, speak } from "../texts.js";
 import { NotFetched, folderAt, proofFor } from "./fetched_folder.js";
 import { below, given, published } from "./given_files.js";
 import { estimateOf, linesOf, verdictOf } from "./verdict.js";
@@ -181,7 +181,7 @@ function estimateShown(found) {
   if (!rows.length) return null;
   const column = (/** @type {string} */ key) => el("th", { scope: "col" }, say(key));
   const shares = rows.map(({ name, share: estimated, low, high }) =>
-    el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "number" }, share(estimated)), el("td", { class: "number" }, say("estimate.ends", { low: share(low), high: share(high) }))));
+    el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "number" }, share(estimated)), el("td", { class: "number" }, say("estimate.ends", ends(low, high)))));
   return section(say("estimate.title"), { id: "estimate" },
     el("div", { class: "scroll", tabindex: 0, role: "group", "aria-labelledby": "estimate" },
       el("table", {}, el("thead", {}, el("tr", {}, ["estimate.answer", "estimate.share", "estimate.interval"].map(column))), el("tbody", {}, shares))),

@@ -1,615 +1,9 @@
-// made by clients/survey/build.mjs from 39 files with the digest 65477e7a13757ef8d27ac4c1ef8f9ba6fe0806ad3039e16f81f85ffc979f3f00
-// service/ldp_budget_service/web/texts/survey.de.json
-var survey_de_default = {
-  language: "de",
-  "language.name": "Deutsch",
-  "page.survey": "Umfrage mit Datenschutz",
-  "page.mine": "Mein Budget",
-  "nav.skip": "Zum Inhalt springen",
-  "nav.languages": "Sprachen",
-  "nav.pages": "Seiten",
-  "nav.mine": "Mein Budget",
-  "page.loading": "Einen Moment …",
-  "page.late": "Laden Sie diese Seite neu, wenn hier nichts weiter erscheint. Wenn das nicht hilft, ist das Programm dieser Seite nicht angekommen, oder es wurde unterwegs verändert und Ihr Browser hat es nicht ausgeführt. Es wurde nichts gesendet und nichts angerechnet.",
-  "noscript.title": "Diese Seite braucht JavaScript",
-  "noscript.text": "Ihr Gerät verändert Ihre Antwort zufällig, damit die Antwort selbst das Gerät nie verlässt. Dafür braucht es JavaScript, und Ihr Browser führt es nicht aus. Schalten Sie JavaScript ein, oder öffnen Sie den Link in einem anderen Browser. Es wurde nichts gesendet und nichts angerechnet.",
-  "missing.title": "Unter dieser Adresse gibt es keine Seite",
-  "missing.text": "Die Adresse kann unvollständig oder falsch geschrieben sein. Öffnen Sie den Link, der Ihnen geschickt wurde, oder kopieren Sie ihn ganz in die Adresszeile. Es wurde nichts gesendet und nichts angerechnet.",
-  "footer.text": "Diese Seite lädt nichts von anderen Servern, setzt keine Cookies und speichert auf Ihrem Gerät nur das Nötige.",
-  "ask.eyebrow": "Sie sind zu einer Umfrage eingeladen",
-  "ask.by": "Eine Umfrage von {organisation}",
-  "ask.place": "{number} von {count}",
-  "ask.selection": "Diese Umfrage hat {count} Fragen. Ihnen werden davon {ask} gestellt, jedes Mal dieselben. Eine feste Berechnung wählt sie aus; Sie können nicht wählen.",
-  "ask.choose": "Bitte wählen",
-  "ask.none": "Nichts davon",
-  "ask.ticks": "Bitte höchstens {most} ankreuzen.",
-  "ask.ticks_any": "Bitte alles ankreuzen, was zutrifft.",
-  "ask.missing_ticks": "Bitte kreuzen Sie an, was zutrifft, oder „Nichts davon“. Es wurde nichts gesendet.",
-  "ask.too_many": "Sie haben {ticked} angekreuzt. Bitte kreuzen Sie höchstens {most} an. Es wurde nichts gesendet.",
-  "ask.range": "Eine Zahl von {least} bis {most}.",
-  "ask.before": "Ihre Antwort bleibt auf diesem Gerät. Die Seite zieht aus Ihrer Antwort einen zufälligen Bericht und sendet ihn sofort. Danach sehen Sie genau, was gesendet wurde.",
-  "ask.before_several": "Ihre Antworten bleiben auf diesem Gerät. Die Seite zieht aus allen Ihren Antworten einen zufälligen Bericht und sendet ihn sofort. Danach sehen Sie genau, was gesendet wurde.",
-  "ask.private": "Ihre Antwort bleibt auf diesem Gerät. Gesendet wird nur ein zufälliger Bericht.",
-  "ask.send": "Zufällig verändern und senden",
-  "ask.decline": "Nicht teilnehmen",
-  "ask.missing": "Bitte wählen Sie eine der Antworten. Es wurde nichts gesendet.",
-  "ask.missing_number": "Bitte geben Sie eine Zahl von {least} bis {most} ein. Es wurde nichts gesendet.",
-  "ask.missing_whole": "Bitte geben Sie eine ganze Zahl von {least} bis {most} ein. Es wurde nichts gesendet.",
-  "ask.missing_text": "Bitte geben Sie einen Text von höchstens {most} Zeichen ein. Es wurde nichts gesendet.",
-  "ask.outside": "{value} liegt nicht zwischen {least} und {most}. Bitte geben Sie eine Zahl von {least} bis {most} ein. Es wurde nichts gesendet.",
-  "ask.contact": "Fragen? Kontakt:",
-  "answer.yes": "ja",
-  "answer.no": "nein",
-  "cost.title": "Was Ihr Bericht über Sie verraten kann",
-  "cost.epsilon": "ε (Epsilon) misst, wie viel ein Bericht über Sie verraten kann: je kleiner, desto weniger. Ihre Berichte summieren sich, und Ihr Budget begrenzt die Summe.",
-  "cost.budget": "Ihr Budget, vorher und nachher",
-  "cost.balance": "Ihr Budget jetzt",
-  "cost.figures": "In Zahlen (ε)",
-  "cost.unbounded": "unbegrenzt",
-  "cost.notcounted": "nicht gezählt",
-  "cost.repeated": "Wenn Sie dieselbe Antwort noch einmal geben, wiederholt diese Umfrage die frühere Ziehung. Ihr Gerät rechnet jede Antwort einmal und ganz an. Der Dienst rechnet jeden Bericht an, aber weniger, wenn der Bericht eine Ziehung wiederholt.",
-  "cost.delta": "Das eigene Budget dieses Geräts zählt das ε dieses Berichts, nicht sein δ.",
-  "cost.fresh": "Auf diesem Gerät ist kein früherer Bericht verzeichnet. Sein eigenes Budget zählt ab null.",
-  "meaning.none": "Diese Umfrage sagt nicht zu, wie wenig ein Bericht verrät. Darum sendet diese Seite keinen Bericht.",
-  "meaning.pure": "Was Sie auch antworten: Wer sich Ihrer Antwort zu {before} sicher ist, kann sich ihrer durch Ihren Bericht zu höchstens {after} sicher werden.",
-  "meaning.several": "Was Sie auch antworten: Wer sich aller Ihrer Antworten zusammen zu {before} sicher ist, kann sich ihrer durch Ihren Bericht zu höchstens {after} sicher werden.",
-  "meaning.approximate": "Was Sie auch antworten: Nehmen Sie zwei beliebige mögliche Antworten, die eine Person für gleich wahrscheinlich hält, je {before}. Nach Ihrem Bericht kann eine der beiden zu höchstens {after} wahrscheinlich sein. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}: Dann kann der Bericht Ihre Antwort verraten.",
-  "meaning.exception": "Was Sie auch antworten: Nehmen Sie zwei beliebige mögliche Reihen von Antworten, die eine Person für gleich wahrscheinlich hält, je {before}. Nach Ihrem Bericht kann eine der beiden zu höchstens {after} wahrscheinlich sein. Es gibt eine Ausnahme mit einer Wahrscheinlichkeit von höchstens {delta}: Dann kann der Bericht Ihre Antworten verraten.",
-  "meaning.repeated": "Wie oft Sie dieselbe Antwort auch geben: Alle Berichte dazu zusammen können eine Person von {before} Sicherheit auf höchstens {after} bringen.",
-  "meaning.changed": "Wenn sich Ihre Antworten mit der Zeit ändern: Alle Ihre Berichte zu dieser Umfrage zusammen können eine Person von {before} Sicherheit auf höchstens {after} bringen.",
-  "meaning.pattern": "Diese Zusage vergleicht Sie mit Menschen, deren Antworten sich an denselben Stellen wiederholen wie Ihre. Sie verbirgt nicht, dass sich Ihre Antwort geändert hat oder dass eine frühere wiederkehrt.",
-  "meaning.little": "ε = {epsilon} ist so groß, dass die Zusage wenig bedeutet: Ein Bericht kann Ihre Antwort verraten.",
-  "budget.service": "Bei diesem Dienst, {period}",
-  "budget.device": "Eigenes Budget dieses Geräts, {period}",
-  "budget.after": "{spent} von ε = {limit} verbraucht; {after} nach diesem Bericht.",
-  "budget.now": "{spent} von ε = {limit} verbraucht.",
-  "budget.share": "{spent} verbraucht.",
-  "budget.share_after": "{spent} verbraucht; {after} nach diesem Bericht.",
-  "budget.resets": "Beginnt neu am {date}.",
-  "period.lifetime": "insgesamt",
-  "period.day": "pro Tag",
-  "period.week": "pro Woche",
-  "period.month": "pro Monat",
-  "how.title": "Wie es funktioniert und was Sie prüfen können",
-  "how.draw": "Diese Seite zieht aus Ihrer Antwort einen zufälligen Bericht. Das Programm dafür ist Teil der veröffentlichten Definition der Umfrage. Die Seite hat aus diesem Programm berechnet, dass ein Bericht nicht mehr verrät, als hier steht.",
-  "how.keep": "Ihr Gerät speichert Bericht und Anrechnung in einem Schritt, bevor es etwas sendet. Ihre Antwort speichert es nicht.",
-  "how.send": "Die Seite sendet dieselben Bytes, bis sie ankommen. Nichts wird zweimal gezogen oder angerechnet, auch wenn Sie die Seite neu laden.",
-  "how.seen": "Danach sehen Sie, was gesendet wurde, wie wahrscheinlich es bei jeder Antwort war, und Ihre Quittung.",
-  "how.mechanism": "Mechanismus",
-  "how.epsilon": "ε eines Berichts, genau",
-  "how.delta": "δ eines Berichts, genau",
-  "how.digest": "Prüfsumme der Definition",
-  "how.compare": "Vergleichen Sie die Prüfsumme mit der in Ihrer Einwilligung oder Ankündigung. Wenn sie sich unterscheiden, nehmen Sie nicht teil.",
-  "declined.title": "Sie nehmen nicht teil",
-  "declined.text": "Es wurde nichts gesendet und nichts angerechnet. Diese Seite hat den Link vergessen. Öffnen Sie den Link noch einmal, wenn Sie es sich anders überlegen.",
-  "state.waiting.title": "Unterwegs",
-  "state.waiting.text": "Ihr Bericht bleibt auf diesem Gerät gespeichert, bis er ankommt. Die Seite sendet ihn von selbst und zieht keinen zweiten.",
-  "state.waiting.short": "unterwegs",
-  "state.arrived.title": "Gesendet und angekommen",
-  "state.arrived.text": "Vielen Dank. Der Dienst zählt zu diesem Link einen Bericht: den ersten, der ankam. Unten sehen Sie, was dieses Gerät verlassen hat.",
-  "state.arrived.short": "angekommen",
-  "state.refused.title": "Abgelehnt: Ihr Budget reicht nicht",
-  "state.refused.text": "Der Dienst hat den Bericht abgelehnt und nicht gezählt. Es wird nichts mehr gesendet.",
-  "state.refused.short": "abgelehnt",
-  "state.changed.title": "Abgelehnt: Die Umfrage wurde geändert",
-  "state.changed.text": "Ihr Bericht wurde für eine andere Definition gezogen, als der Dienst sie jetzt hat. Der Dienst hat ihn diesmal nicht angenommen. Diese Seite kann nicht wissen, ob ein früherer Versuch gezählt oder angerechnet wurde. Der Bericht wurde gelöscht, und es wird nichts mehr gesendet.",
-  "state.changed.short": "abgelehnt, Umfrage geändert",
-  "state.taken.title": "Dieser Link wurde schon benutzt",
-  "state.taken.text": "Der Dienst hat zu diesem Link schon eine andere Anfrage. Diese Seite kann nicht wissen, ob ein Bericht von Ihnen gezählt oder angerechnet wurde. Dieser Bericht wurde gelöscht, und es wird nichts mehr gesendet. Bitte informieren Sie den Kontakt der Umfrage.",
-  "state.taken.short": "Link schon benutzt",
-  "state.rejected.title": "Der Dienst hat den Bericht nicht angenommen",
-  "state.rejected.text": "Der Dienst hat den Bericht diesmal nicht angenommen. Diese Seite kann nicht wissen, ob ein früherer Versuch gezählt oder angerechnet wurde. Der Bericht wurde gelöscht, und es wird nichts mehr gesendet. Bitte informieren Sie den Kontakt der Umfrage.",
-  "state.rejected.short": "nicht angenommen",
-  "waiting.now": "Jetzt versuchen",
-  "waiting.network": "Der Dienst ist gerade nicht erreichbar. Ihr Bericht bleibt auf diesem Gerät gespeichert. Die Seite sendet ihn, sobald Sie online sind, und zieht keinen zweiten.",
-  "waiting.busy": "Der Dienst ist ausgelastet. Ihr Bericht bleibt auf diesem Gerät gespeichert. Die Seite sendet ihn von selbst erneut und zieht keinen zweiten.",
-  "waiting.unauthorized": "Der Link gilt nicht mehr. Diese Seite kann nicht wissen, ob der Bericht vorher angekommen ist. Sie behält den Bericht und zieht keinen zweiten. Bitten Sie die Personen, die Sie eingeladen haben, um einen neuen Link.",
-  "refused.title": "Warum er abgelehnt wurde",
-  "refused.until": "Ihr Budget {period} reicht für diesen Bericht nicht. Es beginnt neu am {date}.",
-  "refused.forever": "Ihr Budget {period} reicht für diesen Bericht nicht und beginnt nicht neu.",
-  "refused.dropped": "Der Bericht wurde gelöscht und wird nicht noch einmal gezogen. Er hatte dieses Gerät schon verlassen, als der Dienst ihn ablehnte. Darum zählt ihn das Budget des Geräts weiter.",
-  "receipt.title": "Quittung",
-  "receipt.number": "Nummer",
-  "receipt.likeliest": "Der Bericht passt am besten zu",
-  "receipt.every": "allen Antworten gleich gut",
-  "receipt.drawn": "Gezogen",
-  "receipt.charged": "Vom Dienst angerechnet",
-  "receipt.device": "Von diesem Gerät angerechnet",
-  "receipt.export": "Quittung als Datei speichern",
-  "sent.bytes_title": "Was dieses Gerät verlassen hat",
-  "sent.bytes": "Der Bericht, {size}:",
-  "sent.nothing_else": "Sonst wurde nichts gesendet, was von Ihrer Antwort abhängt.",
-  "sent.hex": "Die Bytes hexadezimal",
-  "sent.parts": "Dasselbe als Zahlen",
-  "sent.mask": "Die ersten Bytes sagen, welche Fragen der Bericht beantwortet. Das hängt nicht von Ihren Antworten ab.",
-  "sent.more": "… und {count} weitere",
-  "sent.label": "Die Seite hat auch eine Kennung gesendet. Die Kennung zeigt nur, welche Berichte dieselbe Ziehung wiederholen. Sonst wurde nichts gesendet, was von Ihrer Antwort abhängt. Die Kennung: {label}",
-  "likely.title": "Wie wahrscheinlich dieser Bericht war",
-  "likely.text": "Dieselben Bytes hätten sich auch bei jeder anderen Antwort ergeben können. Die Tabelle zeigt, wie wahrscheinlich sie bei jeder Antwort waren.",
-  "likely.impossible": "Die Tabelle zeigt, wie wahrscheinlich diese Bytes bei jeder Antwort waren.",
-  "likely.many": "Es gibt zu viele Antworten oder Ziehungen, um die Wahrscheinlichkeiten aufzulisten. Die Zusage der Umfrage gilt für alle.",
-  "likely.answer": "Antwort",
-  "likely.chance": "Wahrscheinlichkeit",
-  "notice.nolink.title": "Zum Antworten brauchen Sie Ihren persönlichen Link",
-  "notice.nolink.text": "Unten sehen Sie die Frage. Um zu antworten, öffnen Sie den persönlichen Link, den Sie bekommen haben. Diese Adresse enthält ihn nicht.",
-  "notice.nopromise.title": "Für diese Umfrage sendet diese Seite nichts",
-  "notice.nopromise.text": "Der Mechanismus der Umfrage begrenzt nicht, was ein Bericht verrät. Es wurde nichts gesendet und nichts angerechnet.",
-  "notice.noservice.title": "Ihr Budget lässt diesen Bericht nicht zu",
-  "notice.noservice.text": "Der Dienst würde ihn ablehnen, darum zieht diese Seite keinen Bericht. Es wurde nichts gesendet und nichts angerechnet.",
-  "notice.nodevice.title": "Das Budget dieses Geräts lässt diesen Bericht nicht zu",
-  "notice.nodevice.text": "Diese Seite zieht keinen Bericht. Es wurde nichts gesendet und nichts angerechnet.",
-  "problem.network.title": "Der Dienst ist nicht erreichbar",
-  "problem.network.text": "Es wurde nichts gesendet. Bitte versuchen Sie es noch einmal, wenn Sie online sind.",
-  "problem.again": "Noch einmal versuchen",
-  "problem.unauthorized.title": "Dieser Link ist nicht gültig",
-  "problem.unauthorized.text": "Der Link kann abgelaufen oder zurückgezogen sein. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitten Sie die Personen, die Sie eingeladen haben, um einen neuen Link.",
-  "problem.forbidden.title": "Dieser Link gehört zu einer anderen Umfrage",
-  "problem.forbidden.text": "Öffnen Sie den Link, den Sie für diese Umfrage bekommen haben. Es wurde nichts gesendet und nichts angerechnet.",
-  "problem.cut.title": "Dieser Link ist abgeschnitten",
-  "problem.cut.text": "Das Ende Ihres persönlichen Links fehlt. Mailprogramme brechen lange Links manchmal um. Kopieren Sie den ganzen Link in die Adresszeile, von https:// bis zum letzten Zeichen. Es wurde nichts gesendet und nichts angerechnet.",
-  "problem.unknown-name.title": "Diese Umfrage gibt es nicht",
-  "problem.unknown-name.text": "Prüfen Sie den Link, der Ihnen geschickt wurde. Es wurde nichts gesendet und nichts angerechnet.",
-  "problem.changed.title": "Das ist nicht die Umfrage, der Sie zugestimmt haben",
-  "problem.changed.text": "Die Definition der Umfrage passt nicht zu ihrer Prüfsumme, zu Ihrem Link oder zu Ihrem früheren Besuch. Beim Öffnen wurde nichts gesendet und nichts angerechnet, und diese Seite sendet für diese Umfrage nichts. Bitte informieren Sie den Kontakt der Umfrage.",
-  "problem.unconfirmed.title": "Diese Seite kann nicht bestätigen, was ein Bericht verrät",
-  "problem.unconfirmed.text": "Diese Seite hat das Programm durchgerechnet, das Ihren Bericht ziehen würde, und konnte das ε der Umfrage nicht bestätigen. Darum sendet sie für diese Umfrage nichts. Beim Öffnen wurde nichts gesendet und nichts angerechnet. Bitte informieren Sie den Kontakt der Umfrage.",
-  "problem.storage.title": "Dieser Browser speichert nichts für diese Seite",
-  "problem.storage.text": "Ein Bericht muss gespeichert werden, bis er ankommt, damit er nie zweimal gezogen wird. Ein privates Fenster oder eine Einstellung des Browsers kann das verhindern. Öffnen Sie den Link in einem normalen Fenster. Es wurde nichts gesendet und nichts angerechnet.",
-  "problem.unexpected.title": "Etwas ist schiefgegangen",
-  "problem.unexpected.text": "Wenn ein Bericht gezogen wurde, ist er gespeichert und wird nicht noch einmal gezogen oder angerechnet. Bitte versuchen Sie es noch einmal.",
-  "mine.eyebrow": "Auf diesem Gerät",
-  "mine.lead": "Die Umfragen, die Sie auf diesem Gerät beantwortet haben, was dafür angerechnet wurde und wie viel von Ihrem Budget verbraucht ist.",
-  "mine.device": "Das eigene Budget dieses Geräts",
-  "mine.device_hint": "Dieses Gerät zählt sein eigenes Budget für alle Umfragen dieser Website zusammen und teilt es niemandem mit. Wenn Sie die Daten Ihres Browsers löschen, löschen Sie auch dieses Budget.",
-  "mine.since": "Gezählt seit {date}.",
-  "mine.fresh": "Auf diesem Gerät ist kein früherer Bericht verzeichnet.",
-  "mine.sent": "Auf diesem Gerät beantwortet",
-  "mine.none": "Noch nichts.",
-  "mine.service": "Was der Dienst gezählt hat",
-  "mine.asking": "Der Dienst wird gefragt …",
-  "mine.nolinks": "Dieser Tab hat keine Einladung. Öffnen Sie einen Ihrer Links, um zu sehen, was der Dienst für Sie gezählt hat.",
-  "mine.uncharged": "Es wurde nichts angerechnet.",
-  "mine.charges": "Anrechnungen",
-  "mine.forget": "Diesen Link vergessen",
-  "mine.survey": "Umfrage",
-  "mine.what": "Wofür",
-  "mine.when": "Wann",
-  "mine.charged": "Angerechnet",
-  "mine.state": "Stand",
-  "kind.spent": "angerechnet",
-  "kind.reserved": "reserviert",
-  "kind.committed": "bestätigt",
-  "kind.voided": "zurückgegeben",
-  "proof.title": "Prüfen Sie, ob Sie gezählt wurden",
-  "proof.text": "Wenn diese Umfrage veröffentlicht ist, können Sie prüfen, ob Ihr Bericht gezählt wurde und ob Ihre Abbuchung stimmt. Die Prüfung braucht Ihre Quittung und läuft auf Ihrem Gerät. Bewahren Sie die Quittung bis dahin auf: auf diesem Gerät, als Datei oder als QR-Code.",
-  "proof.get": "Meinen Nachweis speichern",
-  "proof.saved": "Der Nachweis ist gespeichert. Er enthält die Summe Ihrer Abbuchungen. Zeigen Sie ihn niemandem.",
-  "proof.check": "Meinen Teil prüfen",
-  "proof.qr": "Meine Quittung als QR-Code zeigen",
-  "proof.qr_hint": "Lesen Sie ihn mit einem anderen Gerät ein, etwa mit dem Telefon. Dort öffnet sich die Prüfung. Der Code ist Ihre Quittung: Zeigen Sie ihn niemandem.",
-  "proof.others": "Prüfprogramme ohne Netz brauchen auch Ihren Nachweis als Datei. Es gibt ihn nach der Veröffentlichung.",
-  "proof.receipts": "Quittungen auf diesem Gerät",
-  "proof.save": "Meine Quittung speichern",
-  "proof.delete": "Meine Quittung löschen",
-  "proof.demand": "Die Quittung zeigt, dass Sie teilgenommen haben, und Ihr Bericht sagt etwas über Ihre Antwort. Andere könnten die Quittung von Ihnen verlangen. Wenn Sie sie löschen, kann niemand sie verlangen, und Sie können Ihren Teil nicht mehr prüfen. Gespeicherte Dateien löschen Sie bitte selbst.",
-  "proof.delete_now": "Von diesem Gerät löschen",
-  "proof.deleted": "Ihre Quittung und Ihr Bericht wurden von diesem Gerät gelöscht. Der Dienst zählt Ihren Bericht weiterhin.",
-  "proof.not-published": "Die Umfrage ist noch nicht veröffentlicht. Versuchen Sie es nach der Veröffentlichung mit demselben Link noch einmal.",
-  "proof.no-charge": "Der Dienst hat für Sie keine Abbuchung mit dieser Marke. Falls Sie auf zwei Geräten geantwortet haben, nehmen Sie das Gerät, das den ersten Bericht gesendet hat. Sonst wenden Sie sich an die Kontaktstelle der Umfrage.",
-  "proof.proofs-destroyed": "Der Betreiber hat die Geheimnisse der Veröffentlichung wie angekündigt vernichtet. Nachweise gibt es nicht mehr.",
-  "proof.unauthorized": "Ihr Link gilt nicht mehr. Bitten Sie die Stelle, die Sie eingeladen hat, um den Nachweis.",
-  "proof.network": "Der Dienst ist nicht erreichbar. Versuchen Sie es noch einmal, wenn Sie online sind."
-};
-
-// service/ldp_budget_service/web/texts/survey.en.json
-var survey_en_default = {
-  language: "en",
-  "language.name": "English",
-  "page.survey": "Private survey",
-  "page.mine": "My budget",
-  "nav.skip": "Skip to the content",
-  "nav.languages": "Languages",
-  "nav.pages": "Pages",
-  "nav.mine": "My budget",
-  "page.loading": "One moment …",
-  "page.late": "Reload this page if nothing else appears here. If that does not help, this page’s program did not arrive, or it was changed on the way and your browser did not run it. Nothing was sent, and nothing was charged.",
-  "noscript.title": "This page needs JavaScript",
-  "noscript.text": "Your device randomizes your answer, so the answer itself never leaves the device. That takes JavaScript, and your browser does not run it. Turn JavaScript on, or open the link in another browser. Nothing was sent, and nothing was charged.",
-  "missing.title": "There is no page at this address",
-  "missing.text": "The address may be incomplete or misspelled. Open the link that you were sent, or copy all of it into the address bar. Nothing was sent, and nothing was charged.",
-  "footer.text": "This page loads nothing from other hosts, sets no cookies, and stores only what it needs on your device.",
-  "ask.eyebrow": "You are invited to a survey",
-  "ask.by": "A survey by {organisation}",
-  "ask.place": "{number} of {count}",
-  "ask.selection": "This survey has {count} questions. You are asked {ask} of them, the same each time. A fixed computation selects them, and you cannot choose.",
-  "ask.choose": "Choose an answer",
-  "ask.none": "None of these",
-  "ask.ticks": "Tick at most {most}.",
-  "ask.ticks_any": "Tick all that apply.",
-  "ask.missing_ticks": "Please tick the answers that apply, or “None of these”. Nothing was sent.",
-  "ask.too_many": "You ticked {ticked}. Please tick at most {most}. Nothing was sent.",
-  "ask.range": "A number from {least} to {most}.",
-  "ask.before": "Your answer stays on this device. The page draws one randomized report from your answer and sends the report at once. Afterwards you see exactly what was sent.",
-  "ask.before_several": "Your answers stay on this device. The page draws one randomized report from all of your answers and sends the report at once. Afterwards you see exactly what was sent.",
-  "ask.private": "Your answer stays on this device. Only a random report is sent.",
-  "ask.send": "Randomize and send",
-  "ask.decline": "Don’t take part",
-  "ask.missing": "Please choose one of the answers. Nothing was sent.",
-  "ask.missing_number": "Please enter a number from {least} to {most}. Nothing was sent.",
-  "ask.missing_whole": "Please enter a whole number from {least} to {most}. Nothing was sent.",
-  "ask.missing_text": "Please enter a text of at most {most} characters. Nothing was sent.",
-  "ask.outside": "{value} is not between {least} and {most}. Please enter a number from {least} to {most}. Nothing was sent.",
-  "ask.contact": "Questions? Contact:",
-  "answer.yes": "yes",
-  "answer.no": "no",
-  "cost.title": "What your report can tell about you",
-  "cost.epsilon": "ε (epsilon) measures how much a report can reveal about you: the smaller, the less. Your reports add up, and your budget limits the total.",
-  "cost.budget": "Your budget, before and after",
-  "cost.balance": "Your budget now",
-  "cost.figures": "In figures (ε)",
-  "cost.unbounded": "unlimited",
-  "cost.notcounted": "not counted",
-  "cost.repeated": "If you give the same answer again, this survey repeats the earlier draw. Your device charges each answer once, in full. The service charges every report, but less for a report that repeats a draw.",
-  "cost.delta": "This device’s own budget counts the ε of this report, and not its δ.",
-  "cost.fresh": "This device has no record of earlier reports. Its own budget counts from zero.",
-  "meaning.none": "This survey guarantees nothing about what a report reveals, so this page sends no report.",
-  "meaning.pure": "No matter what you answer: if a person is {before} sure of your answer, your report can make that person at most {after} sure of it.",
-  "meaning.several": "No matter what you answer: if a person is {before} sure of all your answers together, your report can make that person at most {after} sure of them.",
-  "meaning.approximate": "No matter what you answer: take any two possible answers that a person thinks equally likely, {before} each. After your report, one of the two can be at most {after} likely. There is one exception, with a probability of at most {delta}: then the report may reveal your answer.",
-  "meaning.exception": "No matter what you answer: take any two possible sets of answers that a person thinks equally likely, {before} each. After your report, one of the two can be at most {after} likely. There is one exception, with a probability of at most {delta}: then the report may reveal your answers.",
-  "meaning.repeated": "However often you give the same answer: all of its reports together can bring a person from {before} sure of it to at most {after}.",
-  "meaning.changed": "If your answers change over time: all of your reports for this survey together can bring a person from {before} sure of them to at most {after}.",
-  "meaning.pattern": "This guarantee compares you with people whose answers repeat at the same times as yours. It does not hide that your answer changed, or that an earlier answer came back.",
-  "meaning.little": "ε = {epsilon} is so large that the guarantee means little: a report may reveal your answer.",
-  "budget.service": "With this service, {period}",
-  "budget.device": "This device’s own budget, {period}",
-  "budget.after": "{spent} of ε = {limit} used; {after} after this report.",
-  "budget.now": "{spent} of ε = {limit} used.",
-  "budget.share": "{spent} used.",
-  "budget.share_after": "{spent} used; {after} after this report.",
-  "budget.resets": "Starts again on {date}.",
-  "period.lifetime": "in total",
-  "period.day": "per day",
-  "period.week": "per week",
-  "period.month": "per month",
-  "how.title": "How it works, and what you can check",
-  "how.draw": "This page draws a random report from your answer. The program for this is part of the survey’s published definition. The page has computed from that program that a report reveals no more than is stated here.",
-  "how.keep": "Your device saves the report and its charge in one step, before it sends anything. It does not save your answer.",
-  "how.send": "The page sends the same bytes until they arrive. It draws and charges nothing twice, even if you reload the page.",
-  "how.seen": "Afterwards you see what was sent, how likely it was for each answer, and your receipt.",
-  "how.mechanism": "Mechanism",
-  "how.epsilon": "ε of one report, exactly",
-  "how.delta": "δ of one report, exactly",
-  "how.digest": "Digest of the definition",
-  "how.compare": "Compare the digest with the one in your consent form or announcement. If the digests differ, do not take part.",
-  "declined.title": "You are not taking part",
-  "declined.text": "Nothing was sent, and nothing was charged. This page has forgotten the link. Open the link again if you change your mind.",
-  "state.waiting.title": "On its way",
-  "state.waiting.text": "Your report is stored on this device until it arrives. The page sends it automatically and does not draw another one.",
-  "state.waiting.short": "on its way",
-  "state.arrived.title": "Sent, and received",
-  "state.arrived.text": "Thank you. The service counts one report for this link: the first that reached it. Below you see what left this device.",
-  "state.arrived.short": "received",
-  "state.refused.title": "Refused: your budget does not allow it",
-  "state.refused.text": "The service refused the report and did not count it. Nothing more will be sent.",
-  "state.refused.short": "refused",
-  "state.changed.title": "Refused: the survey was changed",
-  "state.changed.text": "Your report was drawn for another definition than the service has now, so the service did not accept the report this time. This page cannot know whether an earlier attempt was counted or charged. The report was deleted, and nothing more will be sent.",
-  "state.changed.short": "refused, survey changed",
-  "state.taken.title": "This link was used before",
-  "state.taken.text": "The service already has another request for this link. This page cannot know whether a report of yours was counted or charged. This report was deleted, and nothing more will be sent. Please inform the contact of the survey.",
-  "state.taken.short": "link used before",
-  "state.rejected.title": "The service did not accept the report",
-  "state.rejected.text": "The service did not accept the report this time. This page cannot know whether an earlier attempt was counted or charged. The report was deleted, and nothing more will be sent. Please inform the contact of the survey.",
-  "state.rejected.short": "not accepted",
-  "waiting.now": "Try now",
-  "waiting.network": "The service cannot be reached just now. Your report is stored on this device. The page sends it when you are online and does not draw another one.",
-  "waiting.busy": "The service is busy. Your report is stored on this device. The page sends it again automatically and does not draw another one.",
-  "waiting.unauthorized": "The link is no longer valid. This page cannot know whether the report arrived before. It keeps the report and does not draw another one. Ask the people who invited you for a new link.",
-  "refused.title": "Why it was refused",
-  "refused.until": "Your budget {period} has too little left for this report. It starts again on {date}.",
-  "refused.forever": "Your budget {period} has too little left for this report, and does not start again.",
-  "refused.dropped": "The report was deleted and will not be drawn again. It had already left this device when the service refused it, so the device’s own budget still counts it.",
-  "receipt.title": "Receipt",
-  "receipt.number": "Number",
-  "receipt.likeliest": "The report fits best",
-  "receipt.every": "all answers equally",
-  "receipt.drawn": "Drawn",
-  "receipt.charged": "Charged by the service",
-  "receipt.device": "Charged by this device",
-  "receipt.export": "Save the receipt as a file",
-  "sent.bytes_title": "What left this device",
-  "sent.bytes": "The report, {size}:",
-  "sent.nothing_else": "Nothing else was sent that depends on your answer.",
-  "sent.hex": "The bytes in hexadecimal",
-  "sent.parts": "The same, as numbers",
-  "sent.mask": "The first bytes say which questions the report answers. This does not depend on your answers.",
-  "sent.more": "… and {count} more",
-  "sent.label": "The page also sent an opaque label. The label shows only which reports repeat the same draw. Nothing else was sent that depends on your answer. The label: {label}",
-  "likely.title": "How likely this report was",
-  "likely.text": "The same bytes could have been drawn for every other answer too. The table shows how likely they were for each answer.",
-  "likely.impossible": "The table shows how likely these bytes were for each answer.",
-  "likely.many": "There are too many answers or draws to list the probabilities. The survey’s guarantee holds for all of them.",
-  "likely.answer": "Answer",
-  "likely.chance": "Probability",
-  "notice.nolink.title": "You need your personal link to answer",
-  "notice.nolink.text": "Below you see the question. To answer it, open the personal link that you were sent. This address does not contain it.",
-  "notice.nopromise.title": "This page sends nothing for this survey",
-  "notice.nopromise.text": "The survey’s mechanism does not limit what a report reveals. Nothing was sent, and nothing was charged.",
-  "notice.noservice.title": "Your budget does not allow this report",
-  "notice.noservice.text": "The service would refuse it, so this page does not draw a report. Nothing was sent, and nothing was charged.",
-  "notice.nodevice.title": "This device’s own budget does not allow this report",
-  "notice.nodevice.text": "This page does not draw a report. Nothing was sent, and nothing was charged.",
-  "problem.network.title": "The service cannot be reached",
-  "problem.network.text": "Nothing was sent. Please try again when you are online.",
-  "problem.again": "Try again",
-  "problem.unauthorized.title": "This link is not valid",
-  "problem.unauthorized.text": "The link may have expired or been withdrawn. Opening it sent nothing and charged nothing. Ask the people who invited you for a new link.",
-  "problem.forbidden.title": "This link is for another survey",
-  "problem.forbidden.text": "Open the link that you were sent for this survey. Nothing was sent, and nothing was charged.",
-  "problem.cut.title": "This link was cut",
-  "problem.cut.text": "The end of your personal link is missing. Mail programs sometimes break a long link in two. Copy the whole link into the address bar, from https:// to its last character. Nothing was sent, and nothing was charged.",
-  "problem.unknown-name.title": "This survey does not exist",
-  "problem.unknown-name.text": "Check the link that you were sent. Nothing was sent, and nothing was charged.",
-  "problem.changed.title": "This is not the survey that you agreed to",
-  "problem.changed.text": "The survey’s definition does not match its digest, your link, or your earlier visit. Opening the link sent nothing and charged nothing, and this page sends nothing for this survey. Please inform the contact of the survey.",
-  "problem.unconfirmed.title": "This page cannot confirm what a report reveals",
-  "problem.unconfirmed.text": "This page analyzed the program that would draw your report, and could not confirm the ε that the survey states. So it sends nothing for this survey. Opening the link sent nothing and charged nothing. Please inform the contact of the survey.",
-  "problem.storage.title": "This browser stores nothing for this page",
-  "problem.storage.text": "A report must be stored until it arrives, so that it is never drawn twice. A private window or a browser setting may prevent this. Open the link in a normal window. Nothing was sent, and nothing was charged.",
-  "problem.unexpected.title": "Something went wrong",
-  "problem.unexpected.text": "If a report was drawn, it is stored, and it is not drawn or charged again. Please try again.",
-  "mine.eyebrow": "On this device",
-  "mine.lead": "The surveys that you answered on this device, what was charged for them, and how much of your budget is used.",
-  "mine.device": "This device’s own budget",
-  "mine.device_hint": "This device counts its own budget, for all surveys of this site together, and sends it to no one. If you clear your browser’s data, you clear this budget too.",
-  "mine.since": "Counted since {date}.",
-  "mine.fresh": "This device has no record of earlier reports.",
-  "mine.sent": "Answered on this device",
-  "mine.none": "Nothing yet.",
-  "mine.service": "What the service has counted",
-  "mine.asking": "Asking the service …",
-  "mine.nolinks": "This tab has no invitation. Open one of your links to see what the service has counted for you.",
-  "mine.uncharged": "Nothing was charged.",
-  "mine.charges": "Charges",
-  "mine.forget": "Forget this link",
-  "mine.survey": "Survey",
-  "mine.what": "For what",
-  "mine.when": "When",
-  "mine.charged": "Charged",
-  "mine.state": "State",
-  "kind.spent": "charged",
-  "kind.reserved": "reserved",
-  "kind.committed": "confirmed",
-  "kind.voided": "given back",
-  "proof.title": "Check that you were counted",
-  "proof.text": "When this survey is published, you can check that your report is among the counted ones and that your charge is right. The check needs your receipt, and runs on your device. Keep the receipt until then: on this device, as a file, or as a QR code.",
-  "proof.get": "Save my proof",
-  "proof.saved": "The proof is saved. It contains the total of your charges, so show it to no one.",
-  "proof.check": "Check my part",
-  "proof.qr": "Show my receipt as a QR code",
-  "proof.qr_hint": "Scan it with another device, such as your phone. It opens the check there. The code is your receipt: show it to no one.",
-  "proof.others": "Programs without a network need your proof as a file, too. There is one after the publication.",
-  "proof.receipts": "Receipts on this device",
-  "proof.save": "Save my receipt",
-  "proof.delete": "Delete my receipt",
-  "proof.demand": "The receipt shows that you took part, and your report says something about your answer. Others could demand the receipt from you. If you delete it, no one can demand it, and you can no longer check your part. Delete saved files yourself.",
-  "proof.delete_now": "Delete it from this device",
-  "proof.deleted": "Your receipt and your report were deleted from this device. The service still counts your report.",
-  "proof.not-published": "The survey is not published yet. Ask again after the publication, with the same link.",
-  "proof.no-charge": "The service has no charge with this mark for you. If you answered on two devices, use the one that sent the first report. Otherwise inform the contact of the survey.",
-  "proof.proofs-destroyed": "The operator destroyed the secrets of the publication as announced. No more proofs can be made.",
-  "proof.unauthorized": "Your link is no longer valid. Ask the people who invited you for the proof.",
-  "proof.network": "The service cannot be reached. Try again when you are online."
-};
-
-// service/ldp_budget_service/web/texts/survey.ko.json
-var survey_ko_default = {
-  language: "ko",
-  "language.name": "한국어",
-  "page.survey": "개인정보를 보호하는 설문",
-  "page.mine": "내 예산",
-  "nav.skip": "본문으로 건너뛰기",
-  "nav.languages": "언어",
-  "nav.pages": "페이지",
-  "nav.mine": "내 예산",
-  "page.loading": "잠시만 기다려 주세요 …",
-  "page.late": "여기에 다른 내용이 나타나지 않으면 이 페이지를 새로 고치세요. 그래도 나타나지 않으면 이 페이지의 프로그램이 도착하지 않았거나, 도중에 변경되어 브라우저가 실행하지 않은 것입니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "noscript.title": "이 페이지에는 JavaScript가 필요합니다",
-  "noscript.text": "답변은 이 기기에서 무작위로 바뀌므로 원래 답변은 기기 밖으로 나가지 않습니다. 여기에는 JavaScript가 필요한데, 지금 브라우저에서는 실행되지 않습니다. JavaScript를 켜거나 다른 브라우저에서 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "missing.title": "이 주소에는 페이지가 없습니다",
-  "missing.text": "주소가 완전하지 않거나 잘못 적혔을 수 있습니다. 받은 링크를 열거나 링크 전체를 주소창에 복사해 주세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "footer.text": "이 페이지는 다른 서버에서 아무것도 불러오지 않고 쿠키를 남기지 않으며, 꼭 필요한 것만 이 기기에 저장합니다.",
-  "ask.eyebrow": "설문에 초대되었습니다",
-  "ask.by": "{organisation}의 설문",
-  "ask.place": "{count}개 중 {number}번",
-  "ask.selection": "이 설문에는 질문이 {count}개 있습니다. 그중 {ask}개를 묻고, 매번 같은 질문을 묻습니다. 질문은 정해진 계산이 고르며, 직접 고를 수 없습니다.",
-  "ask.choose": "답을 고르세요",
-  "ask.none": "해당 없음",
-  "ask.ticks": "최대 {most}개까지 고르세요.",
-  "ask.ticks_any": "해당하는 것을 모두 고르세요.",
-  "ask.missing_ticks": "해당하는 답을 고르거나 ‘해당 없음’을 골라 주세요. 아무것도 전송되지 않았습니다.",
-  "ask.too_many": "{ticked}개를 고르셨습니다. 최대 {most}개까지 골라 주세요. 아무것도 전송되지 않았습니다.",
-  "ask.range": "{least}부터 {most}까지의 수.",
-  "ask.before": "답변은 이 기기에 남습니다. 이 페이지는 답변에서 무작위 보고서 하나를 뽑아 바로 전송합니다. 그런 다음 정확히 무엇이 전송되었는지 보여 드립니다.",
-  "ask.before_several": "모든 답변은 이 기기에 남습니다. 이 페이지는 모든 답변에서 무작위 보고서 하나를 뽑아 바로 전송합니다. 그런 다음 정확히 무엇이 전송되었는지 보여 드립니다.",
-  "ask.private": "답변은 이 기기에 남습니다. 무작위 보고서만 전송됩니다.",
-  "ask.send": "무작위로 바꿔 보내기",
-  "ask.decline": "참여하지 않기",
-  "ask.missing": "답을 하나 골라 주세요. 아무것도 전송되지 않았습니다.",
-  "ask.missing_number": "{least}부터 {most}까지의 수를 입력해 주세요. 아무것도 전송되지 않았습니다.",
-  "ask.missing_whole": "{least}부터 {most}까지의 정수를 입력해 주세요. 아무것도 전송되지 않았습니다.",
-  "ask.missing_text": "{most}자 이내로 입력해 주세요. 아무것도 전송되지 않았습니다.",
-  "ask.outside": "{value}은(는) {least}부터 {most}까지의 범위를 벗어납니다. {least}부터 {most}까지의 수를 입력해 주세요. 아무것도 전송되지 않았습니다.",
-  "ask.contact": "문의처:",
-  "answer.yes": "예",
-  "answer.no": "아니요",
-  "cost.title": "보고서가 알려 줄 수 있는 것",
-  "cost.epsilon": "ε(엡실론)은 보고서가 응답자에 대해 얼마나 드러낼 수 있는지를 나타냅니다. 작을수록 적게 드러납니다. 보고서의 ε은 더해지며, 예산은 그 합의 한도입니다.",
-  "cost.budget": "예산: 지금과 보낸 뒤",
-  "cost.balance": "현재 예산",
-  "cost.figures": "수치로 보기 (ε)",
-  "cost.unbounded": "한도 없음",
-  "cost.notcounted": "계산되지 않음",
-  "cost.repeated": "같은 답을 다시 하면 이 설문은 앞서 뽑은 결과를 되풀이합니다. 이 기기는 답마다 전체 비용을 한 번만 차감합니다. 서비스는 보고서마다 비용을 차감하지만, 앞서 뽑은 결과를 되풀이하는 보고서에는 더 적게 차감합니다.",
-  "cost.delta": "이 기기 자체 예산은 이 보고서의 ε만 세고 δ는 세지 않습니다.",
-  "cost.fresh": "이 기기에는 이전 보고서의 기록이 없습니다. 기기 자체 예산은 0부터 셉니다.",
-  "meaning.none": "이 설문은 보고서가 무엇을 드러낼지 아무것도 보장하지 않으므로 이 페이지는 보고서를 보내지 않습니다.",
-  "meaning.pure": "무엇을 답하든, 어떤 사람이 응답자의 답을 {before} 확신하고 있었다면 보고서를 보고 나서도 그 확신은 {after}를 넘을 수 없습니다.",
-  "meaning.several": "무엇을 답하든, 어떤 사람이 응답자의 모든 답을 통틀어 {before} 확신하고 있었다면 보고서를 보고 나서도 그 확신은 {after}를 넘을 수 없습니다.",
-  "meaning.approximate": "무엇을 답하든, 어떤 사람이 가능성을 각각 {before}로 똑같이 보는 두 답을 견주어 보세요. 보고서를 보고 나서도 둘 가운데 한쪽의 가능성은 {after}를 넘을 수 없습니다. 예외가 하나 있으며 그 확률은 많아야 {delta}입니다. 이때는 보고서가 답을 드러낼 수 있습니다.",
-  "meaning.exception": "무엇을 답하든, 어떤 사람이 가능성을 각각 {before}로 똑같이 보는 두 가지 답 묶음을 견주어 보세요. 보고서를 보고 나서도 둘 가운데 한쪽의 가능성은 {after}를 넘을 수 없습니다. 예외가 하나 있으며 그 확률은 많아야 {delta}입니다. 이때는 보고서가 모든 답을 드러낼 수 있습니다.",
-  "meaning.repeated": "같은 답을 몇 번 하든, 그 답의 보고서를 모두 합쳐도 {before}였던 확신은 {after}를 넘을 수 없습니다.",
-  "meaning.changed": "시간이 지나며 답이 바뀌어도, 이 설문에 보낸 보고서를 모두 합쳐 {before}였던 확신은 {after}를 넘을 수 없습니다.",
-  "meaning.pattern": "이 보장은 같은 시점에 답이 되풀이되는 다른 사람들과 비교한 것입니다. 답이 바뀌었다는 사실이나 이전 답으로 돌아왔다는 사실은 숨겨 주지 않습니다.",
-  "meaning.little": "ε = {epsilon}은 너무 커서 보장이 거의 의미가 없습니다. 보고서가 답을 드러낼 수 있습니다.",
-  "budget.service": "이 서비스, {period}",
-  "budget.device": "이 기기 자체 예산, {period}",
-  "budget.after": "ε = {limit} 중 {spent} 사용, 이 보고서를 보내면 {after}.",
-  "budget.now": "ε = {limit} 중 {spent} 사용.",
-  "budget.share": "{spent} 사용.",
-  "budget.share_after": "{spent} 사용, 이 보고서 뒤에는 {after}.",
-  "budget.resets": "{date}에 새로 시작합니다.",
-  "period.lifetime": "평생",
-  "period.day": "하루",
-  "period.week": "한 주",
-  "period.month": "한 달",
-  "how.title": "작동 방식과 확인할 수 있는 것",
-  "how.draw": "이 페이지는 답변에서 무작위 보고서를 뽑습니다. 여기에 쓰는 프로그램은 공개된 설문 정의에 들어 있습니다. 이 페이지는 보고서가 여기에 적힌 것보다 더 드러내지 않는다는 것을 그 프로그램에서 직접 계산했습니다.",
-  "how.keep": "이 기기는 무엇이든 전송하기 전에 보고서와 비용을 한 번에 저장합니다. 답변은 저장하지 않습니다.",
-  "how.send": "이 페이지는 도착할 때까지 같은 바이트를 보냅니다. 페이지를 새로 고쳐도 다시 뽑거나 비용을 두 번 차감하지 않습니다.",
-  "how.seen": "그런 다음 무엇이 전송되었는지, 답마다 그 확률이 얼마였는지, 그리고 영수증을 볼 수 있습니다.",
-  "how.mechanism": "메커니즘",
-  "how.epsilon": "보고서 하나의 ε (정확한 값)",
-  "how.delta": "보고서 하나의 δ (정확한 값)",
-  "how.digest": "정의의 다이제스트",
-  "how.compare": "동의서나 공지에 있는 다이제스트와 비교해 보세요. 서로 다르면 참여하지 마세요.",
-  "declined.title": "참여하지 않습니다",
-  "declined.text": "아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 이 페이지에서 링크를 지웠습니다. 마음이 바뀌면 링크를 다시 여세요.",
-  "state.waiting.title": "전송 중",
-  "state.waiting.text": "보고서는 도착할 때까지 이 기기에 저장됩니다. 이 페이지가 자동으로 전송하며 다시 뽑지 않습니다.",
-  "state.waiting.short": "전송 중",
-  "state.arrived.title": "보고서가 도착했습니다",
-  "state.arrived.text": "감사합니다. 서비스는 이 링크로 가장 먼저 도착한 보고서 하나를 집계합니다. 아래에서 이 기기에서 나간 것을 볼 수 있습니다.",
-  "state.arrived.short": "도착",
-  "state.refused.title": "거절됨: 예산이 모자랍니다",
-  "state.refused.text": "서비스가 보고서를 거절했고 집계하지 않았습니다. 더는 아무것도 전송되지 않습니다.",
-  "state.refused.short": "거절됨",
-  "state.changed.title": "거절됨: 설문이 바뀌었습니다",
-  "state.changed.text": "보고서를 뽑을 때의 정의가 서비스의 현재 정의와 달라서 서비스가 이번에는 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 차감되었는지는 이 페이지에서 알 수 없습니다. 보고서는 삭제되었으며 더는 아무것도 전송되지 않습니다.",
-  "state.changed.short": "거절됨 (설문 변경)",
-  "state.taken.title": "이미 사용된 링크입니다",
-  "state.taken.text": "서비스에는 이 링크로 이미 다른 요청이 있습니다. 보낸 보고서가 집계되었는지, 비용이 차감되었는지는 이 페이지에서 알 수 없습니다. 이번 보고서는 삭제되었으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
-  "state.taken.short": "이미 사용된 링크",
-  "state.rejected.title": "서비스가 보고서를 받지 않았습니다",
-  "state.rejected.text": "서비스가 이번에는 보고서를 받지 않았습니다. 이전 시도가 집계되었는지, 비용이 차감되었는지는 이 페이지에서 알 수 없습니다. 보고서는 삭제되었으며 더는 아무것도 전송되지 않습니다. 설문 담당자에게 알려 주세요.",
-  "state.rejected.short": "받지 않음",
-  "waiting.now": "지금 시도",
-  "waiting.network": "지금은 서비스에 연결할 수 없습니다. 보고서는 이 기기에 저장되어 있습니다. 온라인이 되면 이 페이지가 전송하며 다시 뽑지 않습니다.",
-  "waiting.busy": "서비스가 바쁩니다. 보고서는 이 기기에 저장되어 있습니다. 이 페이지가 자동으로 다시 전송하며 다시 뽑지 않습니다.",
-  "waiting.unauthorized": "링크가 더는 유효하지 않습니다. 보고서가 그 전에 도착했는지는 이 페이지에서 알 수 없습니다. 보고서는 보관하며 다시 뽑지 않습니다. 초대한 쪽에 새 링크를 요청하세요.",
-  "refused.title": "거절된 이유",
-  "refused.until": "{period} 예산이 이 보고서에 모자랍니다. {date}에 새로 시작합니다.",
-  "refused.forever": "{period} 예산이 이 보고서에 모자라며 새로 시작하지 않습니다.",
-  "refused.dropped": "보고서는 삭제되었고 다시 뽑지 않습니다. 서비스가 거절했을 때 보고서는 이미 이 기기를 떠났으므로, 기기 자체 예산에는 그대로 남습니다.",
-  "receipt.title": "영수증",
-  "receipt.number": "번호",
-  "receipt.likeliest": "보고서에 가장 잘 맞는 답",
-  "receipt.every": "모든 답에 똑같이 맞음",
-  "receipt.drawn": "뽑은 때",
-  "receipt.charged": "서비스가 차감한 비용",
-  "receipt.device": "이 기기가 차감한 비용",
-  "receipt.export": "영수증을 파일로 저장",
-  "sent.bytes_title": "이 기기에서 나간 것",
-  "sent.bytes": "보고서, {size}:",
-  "sent.nothing_else": "답변에 따라 달라지는 것은 이것 말고는 전송되지 않았습니다.",
-  "sent.hex": "16진수로 나타낸 바이트",
-  "sent.parts": "같은 것을 수로 나타냄",
-  "sent.mask": "처음 바이트는 보고서가 어느 질문에 답하는지 나타냅니다. 답에 따라 달라지지 않습니다.",
-  "sent.more": "… 외 {count}개",
-  "sent.label": "이 페이지는 식별 표지도 함께 전송했습니다. 이 표지는 어느 보고서들이 같은 결과를 되풀이하는지만 보여 줍니다. 그 밖에 답변에 따라 달라지는 것은 전송되지 않았습니다. 표지: {label}",
-  "likely.title": "이 보고서가 나올 확률",
-  "likely.text": "다른 어떤 답을 했더라도 같은 바이트가 나올 수 있었습니다. 표는 답마다 이 바이트가 나올 확률을 보여 줍니다.",
-  "likely.impossible": "표는 답마다 이 바이트가 나올 확률을 보여 줍니다.",
-  "likely.many": "답이나 뽑기의 수가 너무 많아 확률을 모두 적을 수 없습니다. 설문의 보장은 그 모두에 대해 성립합니다.",
-  "likely.answer": "답",
-  "likely.chance": "확률",
-  "notice.nolink.title": "답하려면 개인 링크가 필요합니다",
-  "notice.nolink.text": "아래에서 질문을 볼 수 있습니다. 답하려면 받은 개인 링크를 여세요. 이 주소에는 개인 링크가 들어 있지 않습니다.",
-  "notice.nopromise.title": "이 페이지는 이 설문에 아무것도 보내지 않습니다",
-  "notice.nopromise.text": "이 설문의 메커니즘은 보고서가 드러내는 것을 제한하지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "notice.noservice.title": "예산이 이 보고서를 허용하지 않습니다",
-  "notice.noservice.text": "서비스가 거절할 것이므로 이 페이지는 보고서를 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "notice.nodevice.title": "이 기기의 자체 예산이 이 보고서를 허용하지 않습니다",
-  "notice.nodevice.text": "이 페이지는 보고서를 뽑지 않습니다. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "problem.network.title": "서비스에 연결할 수 없습니다",
-  "problem.network.text": "아무것도 전송되지 않았습니다. 온라인일 때 다시 시도해 주세요.",
-  "problem.again": "다시 시도",
-  "problem.unauthorized.title": "유효하지 않은 링크입니다",
-  "problem.unauthorized.text": "링크가 만료되었거나 취소되었을 수 있습니다. 링크를 열 때 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 초대한 쪽에 새 링크를 요청하세요.",
-  "problem.forbidden.title": "다른 설문의 링크입니다",
-  "problem.forbidden.text": "이 설문을 위해 받은 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "problem.cut.title": "링크가 잘렸습니다",
-  "problem.cut.text": "개인 링크의 끝부분이 없습니다. 메일 프로그램이 긴 링크를 둘로 나누는 일이 있습니다. https://부터 마지막 글자까지 링크 전체를 주소창에 복사해 주세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "problem.unknown-name.title": "없는 설문입니다",
-  "problem.unknown-name.text": "받은 링크를 확인해 주세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "problem.changed.title": "동의하신 설문과 다릅니다",
-  "problem.changed.text": "설문의 정의가 다이제스트, 링크 또는 이전에 방문했을 때와 맞지 않습니다. 링크를 열 때 아무것도 전송되지 않았고 예산도 쓰이지 않았으며, 이 페이지는 이 설문에 아무것도 보내지 않습니다. 설문 담당자에게 알려 주세요.",
-  "problem.unconfirmed.title": "이 페이지는 보고서가 무엇을 드러내는지 확인할 수 없습니다",
-  "problem.unconfirmed.text": "이 페이지는 보고서를 뽑을 프로그램을 분석했지만 설문에 적힌 ε을 확인하지 못했습니다. 그래서 이 설문에는 아무것도 보내지 않습니다. 링크를 열 때 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다. 설문 담당자에게 알려 주세요.",
-  "problem.storage.title": "이 브라우저는 이 페이지의 데이터를 저장하지 않습니다",
-  "problem.storage.text": "보고서를 두 번 뽑지 않으려면 도착할 때까지 저장해야 합니다. 시크릿 창이나 브라우저 설정 때문에 저장하지 못할 수 있습니다. 일반 창에서 링크를 여세요. 아무것도 전송되지 않았고 예산도 쓰이지 않았습니다.",
-  "problem.unexpected.title": "문제가 발생했습니다",
-  "problem.unexpected.text": "뽑은 보고서가 있다면 저장되어 있으며 다시 뽑거나 비용을 다시 차감하지 않습니다. 다시 시도해 주세요.",
-  "mine.eyebrow": "이 기기에서",
-  "mine.lead": "이 기기에서 답한 설문, 그 비용, 그리고 사용한 예산입니다.",
-  "mine.device": "이 기기의 자체 예산",
-  "mine.device_hint": "이 기기는 이 사이트의 모든 설문을 합쳐 자체 예산을 세며, 누구에게도 보내지 않습니다. 브라우저 데이터를 지우면 이 예산도 지워집니다.",
-  "mine.since": "{date}부터 셌습니다.",
-  "mine.fresh": "이 기기에는 이전 보고서의 기록이 없습니다.",
-  "mine.sent": "이 기기에서 답한 설문",
-  "mine.none": "아직 없습니다.",
-  "mine.service": "서비스가 집계한 것",
-  "mine.asking": "서비스에 묻는 중 …",
-  "mine.nolinks": "이 탭에는 초대 링크가 없습니다. 서비스가 집계한 것을 보려면 받은 링크를 여세요.",
-  "mine.uncharged": "차감이 없습니다.",
-  "mine.charges": "차감",
-  "mine.forget": "링크 지우기",
-  "mine.survey": "설문",
-  "mine.what": "내용",
-  "mine.when": "때",
-  "mine.charged": "비용",
-  "mine.state": "상태",
-  "kind.spent": "차감됨",
-  "kind.reserved": "예약됨",
-  "kind.committed": "확정됨",
-  "kind.voided": "돌려받음",
-  "proof.title": "내 답이 집계되었는지 확인",
-  "proof.text": "설문이 공개되면 내 보고서가 집계되었는지, 내 차감이 맞는지 확인할 수 있습니다. 확인에는 영수증이 필요하며, 이 기기에서 이루어집니다. 그때까지 영수증을 이 기기에 두거나 파일 또는 QR 코드로 보관하세요.",
-  "proof.get": "내 증명 저장",
-  "proof.saved": "증명을 저장했습니다. 차감 합계가 들어 있으니 아무에게도 보여 주지 마세요.",
-  "proof.check": "내 부분 확인",
-  "proof.qr": "내 영수증을 QR 코드로 보기",
-  "proof.qr_hint": "휴대전화 같은 다른 기기로 찍으면 그 기기에서 확인이 열립니다. 이 코드가 바로 영수증이니 아무에게도 보여 주지 마세요.",
-  "proof.others": "네트워크를 쓰지 않는 확인 프로그램에는 증명 파일도 필요합니다. 증명은 설문이 공개된 뒤에 받을 수 있습니다.",
-  "proof.receipts": "이 기기의 영수증",
-  "proof.save": "내 영수증 저장",
-  "proof.delete": "내 영수증 삭제",
-  "proof.demand": "영수증은 설문에 참여했다는 사실을 보여 주며, 보고서는 답변에 대해 무언가를 알려 줍니다. 다른 사람이 영수증을 요구할 수 있습니다. 삭제하면 아무도 요구할 수 없지만, 내 부분도 더 이상 확인할 수 없습니다. 저장한 파일은 직접 지우세요.",
-  "proof.delete_now": "이 기기에서 삭제",
-  "proof.deleted": "영수증과 보고서를 이 기기에서 삭제했습니다. 서비스는 보고서를 계속 집계합니다.",
-  "proof.not-published": "설문이 아직 공개되지 않았습니다. 공개된 뒤에 같은 링크로 다시 요청하세요.",
-  "proof.no-charge": "서비스에 이 표시가 붙은 내 차감이 없습니다. 두 기기에서 답했다면 보고서를 먼저 보낸 기기를 사용하세요. 그렇지 않으면 설문 담당자에게 알리세요.",
-  "proof.proofs-destroyed": "운영자가 예고한 대로 공개에 쓰인 비밀을 폐기했습니다. 더 이상 증명을 만들 수 없습니다.",
-  "proof.unauthorized": "링크가 더 이상 유효하지 않습니다. 초대한 사람에게 증명을 요청하세요.",
-  "proof.network": "서비스에 연결할 수 없습니다. 온라인일 때 다시 시도하세요."
-};
-
+// made by clients/survey/build.mjs from 36 files with the digest 000bad8bd7d89df9213878fe658229b2cfae1be765abfad7c095e8aa6ffa91fd
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
 function speak(all, wanted) {
-  language = wanted in all ? wanted : "en";
+  language = wanted in all ? wanted : Object.keys(all)[0];
   texts = all[language];
   formats = formatsOf(language);
 }
@@ -618,22 +12,24 @@ function say(key, values = {}) {
   return text.replace(/\{([a-z_]+)\}/g, (place2, name) => name in values ? String(values[name]) : place2);
 }
 var said = (key) => key in texts;
-function formatsOf(tag) {
+function formatsOf(tag2) {
   const digits = { maximumSignificantDigits: 3, useGrouping: false };
   const date2 = (
     /** @type {const} */
     { year: "numeric", month: "long", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" }
   );
-  const number = (options) => new Intl.NumberFormat(tag, options);
+  const number = (options) => new Intl.NumberFormat(tag2, options);
   return {
     up: number({ ...digits, roundingMode: "ceil" }),
     down: number({ ...digits, roundingMode: "floor" }),
     plain: number({ maximumFractionDigits: 20, useGrouping: false }),
     share: number({ style: "percent", maximumFractionDigits: 1 }),
     shareUp: number({ style: "percent", maximumFractionDigits: 0, roundingMode: "ceil" }),
+    low: number({ style: "percent", maximumFractionDigits: 1, roundingMode: "floor" }),
+    high: number({ style: "percent", maximumFractionDigits: 1, roundingMode: "ceil" }),
     bytes: number({ style: "unit", unit: "byte", unitDisplay: "long" }),
-    date: new Intl.DateTimeFormat(tag, date2),
-    shortDate: new Intl.DateTimeFormat(tag, { ...date2, month: "short" })
+    date: new Intl.DateTimeFormat(tag2, date2),
+    shortDate: new Intl.DateTimeFormat(tag2, { ...date2, month: "short" })
   };
 }
 var formats = formatsOf(language);
@@ -665,7 +61,13 @@ var date = (moment) => formats.date.format(new Date(moment));
 var shortDate = (moment) => formats.shortDate.format(new Date(moment));
 
 // clients/survey/src/languages.js
-speak({ en: survey_en_default, ko: survey_ko_default, de: survey_de_default }, document.documentElement.lang);
+var { texts: texts2 = "", integrity } = (
+  /** @type {HTMLElement} */
+  document.querySelector("main").dataset
+);
+var tag = document.documentElement.lang;
+var answer = await fetch(texts2, { integrity });
+speak({ [tag]: await answer.json() }, tag);
 
 // clients/js/src/bytes.js
 var encoder = new TextEncoder();
@@ -869,8 +271,8 @@ function canonical(value) {
     return `{${entries.join(",")}}`;
   }
   if (typeof value === "number" && !Number.isSafeInteger(value)) throw new TypeError(`not a whole number: ${value}`);
-  const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped);
+  const escaped2 = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped2);
 }
 function digestOf({ digest, ...rest }) {
   return toHex(sha256(utf8(canonical(rest))));
@@ -1578,14 +980,14 @@ function trials(program, report) {
     drawn2.value = void 0;
     return sum;
   };
-  const once = (answer) => {
+  const once = (answer2) => {
     for (const drawn2 of known2) drawn2.value = void 0;
     known2 = [];
     kept2.clear();
     choice = 0;
     likely = 0;
     spend(RUN + program.size);
-    const run = { values: [answer], draws, lift };
+    const run = { values: [answer2], draws, lift };
     for (step = 0; step < steps.length; step++) {
       place2 = 0;
       const found = told.get(steps[step][0]);
@@ -1611,9 +1013,9 @@ function trials(program, report) {
     first ??= likely;
     return Math.exp(likely - first);
   };
-  const each = Array.from({ length: Number(program.definition.input.count) }, (_, answer) => {
+  const each = Array.from({ length: Number(program.definition.input.count) }, (_, answer2) => {
     for (let sum = 0; ; ) {
-      sum += once(answer);
+      sum += once(answer2);
       while (path.length && path[path.length - 1][0] + 1 === path[path.length - 1][1]) path.pop();
       if (!path.length) return sum;
       path[path.length - 1][0]++;
@@ -1839,16 +1241,16 @@ var Program = class {
    * @param {any} answer
    * @returns {Whole}
    */
-  read(answer) {
+  read(answer2) {
     const given = this.definition.input;
-    if (typeof answer === "string") answer = canonicalText(answer);
-    if (given.kind === "answer") return readAnswer(answer, BigInt(given.count), given.text);
-    if (given.kind === "word") return readWord(answer, sized(given.length));
+    if (typeof answer2 === "string") answer2 = canonicalText(answer2);
+    if (given.kind === "answer") return readAnswer(answer2, BigInt(given.count), given.text);
+    if (given.kind === "word") return readWord(answer2, sized(given.length));
     const [lower, upper] = [given.lower, given.upper].map(finite);
-    if (typeof answer !== "number" || !(answer >= lower && answer <= upper)) {
-      throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer}`);
+    if (typeof answer2 !== "number" || !(answer2 >= lower && answer2 <= upper)) {
+      throw new RangeError(`the answer must be a number from ${lower} to ${upper}: got ${answer2}`);
     }
-    const point = given.times === void 0 ? Math.floor((answer - lower) / finite(given.step)) : toEven((answer - lower) * finite(given.times));
+    const point = given.times === void 0 ? Math.floor((answer2 - lower) / finite(given.step)) : toEven((answer2 - lower) * finite(given.times));
     return Math.min(Math.max(point, 0), given.last);
   }
   /**
@@ -1856,8 +1258,8 @@ var Program = class {
    * @param {any} answer
    * @param {Given} given
    */
-  run(answer, given = {}) {
-    const run = this.evaluate(answer, given);
+  run(answer2, given = {}) {
+    const run = this.evaluate(answer2, given);
     const report = new Uint8Array(this.size);
     let at2 = 0;
     for (const part of this.parts) {
@@ -1871,8 +1273,8 @@ var Program = class {
    * @param {Given} given
    * @returns {Run}
    */
-  evaluate(answer, { secret, draws = new Draws() } = {}) {
-    const value = this.read(answer);
+  evaluate(answer2, { secret, draws = new Draws() } = {}) {
+    const value = this.read(answer2);
     const run = { values: [value], draws, secret };
     for (const step of this.steps) run.values.push(step(run));
     return run;
@@ -1890,18 +1292,18 @@ function listed(found, count) {
   if (vector.length !== count) throw new RangeError(`the program needs ${count} numbers: got ${vector.length}`);
   return vector;
 }
-function readAnswer(answer, count, text) {
+function readAnswer(answer2, count, text) {
   let number = -1n;
-  if (typeof answer === "bigint" || Number.isSafeInteger(answer)) number = BigInt(answer);
-  else if (text && typeof answer === "string" && answer) number = numberOf(answer, count);
+  if (typeof answer2 === "bigint" || Number.isSafeInteger(answer2)) number = BigInt(answer2);
+  else if (text && typeof answer2 === "string" && answer2) number = numberOf(answer2, count);
   if (number >= 0n && number < count) return small(number);
-  throw new RangeError(`the answer must be a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}: got ${answer}`);
+  throw new RangeError(`the answer must be a whole number from 0 to ${count - 1n}${text ? ", or any text" : ""}: got ${answer2}`);
 }
-function readWord(answer, length) {
-  if (typeof answer === "bigint" || Number.isSafeInteger(answer)) return readAnswer(answer, 1n << BigInt(8 * length), false);
-  const bytes2 = typeof answer === "string" && !/\p{Surrogate}/u.test(answer) ? utf8(answer) : new Uint8Array();
+function readWord(answer2, length) {
+  if (typeof answer2 === "bigint" || Number.isSafeInteger(answer2)) return readAnswer(answer2, 1n << BigInt(8 * length), false);
+  const bytes2 = typeof answer2 === "string" && !/\p{Surrogate}/u.test(answer2) ? utf8(answer2) : new Uint8Array();
   if (!bytes2.length || bytes2.length > length || bytes2.includes(0)) {
-    throw new RangeError(`the answer must be a text of 1 to ${length} bytes in UTF-8: got ${answer}`);
+    throw new RangeError(`the answer must be a text of 1 to ${length} bytes in UTF-8: got ${answer2}`);
   }
   return small(BigInt(`0x${toHex(bytes2).padEnd(2 * length, "0")}`));
 }
@@ -2178,7 +1580,7 @@ function oneByOne(name, given) {
   );
   return mixed(ends, partsOf(given), () => operate(...given.map(now)));
 }
-function overVectors2(name, given, answer) {
+function overVectors2(name, given, answer2) {
   const vector = given.find(Array.isArray);
   if (!vector) return oneByOne(name, given);
   requires(vector.length > 0, "an operation on vectors without entries");
@@ -2186,7 +1588,7 @@ function overVectors2(name, given, answer) {
   const made2 = vector.map((_, i) => oneByOne(name, given.map((each) => Array.isArray(each) ? each[i] : each)));
   const other = given.find((each) => each !== vector);
   if (name === "eq" && vector.distinct && other instanceof Span && other.secret && given.length === 2) {
-    group(made2, 1, other === answer);
+    group(made2, 1, other === answer2);
   }
   return made2;
 }
@@ -2209,13 +1611,13 @@ function at(vector, place2) {
   requires(place2 instanceof Mixed || vector.some((each) => each instanceof Mixed), "a place of numbers that are not followed");
   return mixed(ends, partsOf([vector, place2]), () => now(vector[Number(now(place2))]));
 }
-function put2(vector, place2, number, answer, alone) {
+function put2(vector, place2, number, answer2, alone) {
   requires(Array.isArray(vector), "a place of no vector");
   const [lo, hi] = endsOf(place2);
   requires(lo >= 0n && hi < vector.length, "a place outside a vector");
   if (isNumber(place2)) return vector.map((each, i) => i === Number(place2) ? number : each);
   if (place2 instanceof Span && place2.secret && number instanceof Mixed && number.direct && alone) {
-    const bits = group(vector.map(() => new Span([0n, 1n], true)), 1, place2 === answer);
+    const bits = group(vector.map(() => new Span([0n, 1n], true)), 1, place2 === answer2);
     return vector.map((each, i) => {
       const own = drawn(
         /** @type {Hidden} */
@@ -2690,11 +2092,11 @@ function* looks(definition, ever = false) {
 var WORD2 = 1n << 64n;
 var MOST_TICKS = 20;
 var MOST_ITEMS = 255;
-function numberOfTicks(answer, { answers: answers2, at_most: most, input }) {
+function numberOfTicks(answer2, { answers: answers2, at_most: most, input }) {
   const names = answers2.map(canonicalText);
-  const ticks = Array.isArray(answer) ? answer.map((each) => names.indexOf(canonicalText(`${each}`))) : [-1];
-  if (ticks.includes(-1)) throw new RangeError(`the answer must be a list of options of ${answers2.join(", ")}: got ${answer}`);
-  if (new Set(ticks).size < ticks.length) throw new RangeError(`each option must be ticked once: got ${answer}`);
+  const ticks = Array.isArray(answer2) ? answer2.map((each) => names.indexOf(canonicalText(`${each}`))) : [-1];
+  if (ticks.includes(-1)) throw new RangeError(`the answer must be a list of options of ${answers2.join(", ")}: got ${answer2}`);
+  if (new Set(ticks).size < ticks.length) throw new RangeError(`each option must be ticked once: got ${answer2}`);
   if (ticks.length > most) throw new RangeError(`at most ${most} options may be ticked: got ${ticks.length}`);
   const numbered = BigInt(input.count) === setsOf(names.length, most) ? most : names.length;
   return ticks.sort((a, b) => b - a).reduce((sum, tick2, place2) => sum + setsOf(tick2, numbered - place2), 0n);
@@ -2808,8 +2210,8 @@ var Client = class {
    * @returns {Uint8Array}
    * @throws {RangeError} for an answer that the collection does not have
    */
-  randomize(answer, { secret } = {}) {
-    return this.program.run(this.numbered(answer), { secret: this.within(secret) });
+  randomize(answer2, { secret } = {}) {
+    return this.program.run(this.numbered(answer2), { secret: this.within(secret) });
   }
   /**
    * The label to send with a report of `answer`, for the accounting.
@@ -2818,9 +2220,9 @@ var Client = class {
    * @returns {string | undefined} undefined where nothing is memoised, and where the reports hide what they repeat, which a
    *     label would tell, unless the collection asks for labels
    */
-  labelToSend(answer, secret) {
+  labelToSend(answer2, secret) {
     const { labels, mechanism } = this.definition;
-    return HIDES_REPEATS.has(mechanism) && labels !== true ? void 0 : this.label(answer, secret);
+    return HIDES_REPEATS.has(mechanism) && labels !== true ? void 0 : this.label(answer2, secret);
   }
   /**
    * The label of the memoised draw that a report of `answer` repeats. It reveals nothing of the answer.
@@ -2828,10 +2230,10 @@ var Client = class {
    * @param {Uint8Array} secret
    * @returns {string | undefined} undefined where nothing is memoised
    */
-  label(answer, secret) {
+  label(answer2, secret) {
     const own = this.within(secret);
     if (!this.program.memo) return void 0;
-    const draw = this.program.memo(this.program.evaluate(this.numbered(answer), { secret: own }));
+    const draw = this.program.memo(this.program.evaluate(this.numbered(answer2), { secret: own }));
     const key = secretWithin(own, `${this.definition.context} labels`);
     return toHex(blake2b(utf8(`${draw}`), { size: 16, key }));
   }
@@ -2849,16 +2251,16 @@ var Client = class {
    * @param {string | number} answer
    * @throws {RangeError} for an answer that the collection does not have
    */
-  check(answer) {
-    this.program.read(this.numbered(answer));
+  check(answer2) {
+    this.program.read(this.numbered(answer2));
   }
   /** @param {string | number} answer */
-  numbered(answer) {
+  numbered(answer2) {
     const { answers: names, at_most: most } = this.definition;
-    if (!names) return answer;
-    if (most !== void 0) return numberOfTicks(answer, this.definition);
-    const number = names.findIndex((name) => canonicalText(name) === canonicalText(`${answer}`));
-    if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);
+    if (!names) return answer2;
+    if (most !== void 0) return numberOfTicks(answer2, this.definition);
+    const number = names.findIndex((name) => canonicalText(name) === canonicalText(`${answer2}`));
+    if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer2}`);
     return number;
   }
   /** @param {Uint8Array | undefined} secret */
@@ -3267,13 +2669,13 @@ var DeviceBudget = class _DeviceBudget {
    * @throws {RangeError} for an answer that the collection does not have
    * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
-  async randomize(client, answer) {
-    client.check(answer);
+  async randomize(client, answer2) {
+    client.check(answer2);
     const units = costOf(client.definition.guarantee);
     confirmOnce(client.definition);
     const { secret } = await this.state();
-    await this.charge(units, onceOf(client, answer, secret), keptBy(client));
-    return client.randomize(answer, { secret });
+    await this.charge(units, onceOf(client, answer2, secret), keptBy(client));
+    return client.randomize(answer2, { secret });
   }
   /**
    * @param {number} units
@@ -3377,9 +2779,9 @@ function answered(request2) {
     request2.onerror = () => reject(request2.error);
   });
 }
-function onceOf(client, answer, secret) {
+function onceOf(client, answer2, secret) {
   const { digest, guarantee } = client.definition;
-  const label = guarantee.answer_epsilon === void 0 ? void 0 : client.label(answer, secret);
+  const label = guarantee.answer_epsilon === void 0 ? void 0 : client.label(answer2, secret);
   return label && `${digest} ${label}`;
 }
 function keptBy({ definition }) {
@@ -3474,24 +2876,24 @@ var Outbox = class {
    * @throws {RangeError} for an answer that the collection does not have
    * @throws {import("./loss.js").Unconfirmed} where the program may give away more than the definition states
    */
-  draw(key, client, answer, { about = {}, uncounted = false } = {}) {
+  draw(key, client, answer2, { about = {}, uncounted = false } = {}) {
     return this.budget.transact([STORE2], async (transaction) => {
       const kept2 = transaction.objectStore(STORE2);
       const before = await answered(kept2.get(key));
       if (before) return before;
-      client.check(answer);
+      client.check(answer2);
       const { definition } = client;
       if (definition.guarantee.epsilon !== null) confirmOnce(definition);
       const units = uncounted && !counts(definition.guarantee) ? null : costOf(definition.guarantee);
       const state = bound(await this.budget.stateWithin(transaction), keptBy(client));
       const { secret } = state;
       const now2 = this.budget.now();
-      const after = units === null ? state : charged(state, units, now2, onceOf(client, answer, secret));
+      const after = units === null ? state : charged(state, units, now2, onceOf(client, answer2, secret));
       this.budget.keepWithin(transaction, after);
       const paid = after.spent.lifetime - state.spent.lifetime;
       const entry = {
         ...{ key, collection: definition.name, digest: definition.digest, at: now2.toISOString(), state: "waiting" },
-        ...{ report: client.randomize(answer, { secret }), label: client.labelToSend(answer, secret) },
+        ...{ report: client.randomize(answer2, { secret }), label: client.labelToSend(answer2, secret) },
         ...{ units: units === null ? null : paid, about }
       };
       kept2.add(entry, key);
@@ -4077,14 +3479,15 @@ function qrPicture(code, label) {
 var VERSION3 = "1";
 var MEASURES = ["epsilon", "delta", "rho", "mu_squared"];
 var packed = (hex) => hex ? btoa(String.fromCharCode(...fromHex(hex))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "") : "";
+var escaped = (text) => encodeURIComponent(text).replaceAll("~", "%7E");
 function fragmentOf({ collection: collection2, client, secret, report, costs, promise, publication }) {
   const { measure = "", limit = "", key = "", signature = "" } = promise ?? {};
   const { address, key: log, invitation, proof } = publication ?? {};
   const paid = MEASURES.map((name) => costs[name] ?? "").join(".");
-  const place2 = address ? encodeURIComponent(address.replace(location.origin, "")) : "";
+  const place2 = address ? escaped(address.replace(location.origin, "")) : "";
   return [
-    ...[VERSION3, encodeURIComponent(collection2), packed(client), packed(secret), packed(report), paid, measure, limit],
-    ...[packed(key), packed(signature), place2, log ? encodeURIComponent(log) : "", packed(invitation), packed(proof)]
+    ...[VERSION3, escaped(collection2), packed(client), packed(secret), packed(report), paid, measure, limit],
+    ...[packed(key), packed(signature), place2, log ? escaped(log) : "", packed(invitation), packed(proof)]
   ].join("~");
 }
 
@@ -4376,8 +3779,8 @@ var Questionnaire = class {
     for (const place2 of this.check(answers2)) {
       const { definition, program, numbered } = this.questions[place2];
       report[place2 >> 3] |= 1 << (place2 & 7);
-      const answer = numbered.call(this.questions[place2], answers2[definition.name]);
-      report.set(program.run(answer, draws && { draws: draws() }), definition.slot[0]);
+      const answer2 = numbered.call(this.questions[place2], answers2[definition.name]);
+      report.set(program.run(answer2, draws && { draws: draws() }), definition.slot[0]);
     }
     return report;
   }
@@ -4430,7 +3833,7 @@ var MOST_TEXT = 1e3;
 var MOST_SETS = 64;
 function wordsOf({ name, title, question = "", purpose, answers: answers2, kind, languages = {} }) {
   const tags = Object.keys(languages);
-  const found = tags.find((tag) => tag.toLowerCase() === language) ?? tags.find((tag) => tag.split("-")[0].toLowerCase() === language);
+  const found = tags.find((tag2) => tag2.toLowerCase() === language) ?? tags.find((tag2) => tag2.split("-")[0].toLowerCase() === language);
   const translated = found ? languages[found] : {};
   const own = kind === "yes-no" && `${answers2}` === "yes,no" ? [say("answer.yes"), say("answer.no")] : answers2;
   return {
@@ -4467,7 +3870,7 @@ var Question = class {
   /** The question, if it cannot be answered. */
   listed() {
     const { answers: answers2 } = this.words;
-    const list = answers2 && answers2.length <= FEW ? el("ul", {}, answers2.map((answer) => el("li", {}, answer))) : null;
+    const list = answers2 && answers2.length <= FEW ? el("ul", {}, answers2.map((answer2) => el("li", {}, answer2))) : null;
     const text = this.hidden ? null : el("p", { class: "asked" }, this.text);
     return text || list ? [text, list] : null;
   }
@@ -4581,10 +3984,10 @@ var Question = class {
     const { input, answers: answers2 } = this.definition;
     const given = form.elements.namedItem(this.name).value;
     if (given === "") return void 0;
-    const answer = answers2 || input.text || input.kind === "word" ? given : Number(given);
+    const answer2 = answers2 || input.text || input.kind === "word" ? given : Number(given);
     try {
-      this.client.check(answer);
-      return answer;
+      this.client.check(answer2);
+      return answer2;
     } catch (error) {
       if (error instanceof RangeError) return void 0;
       throw error;
@@ -4656,13 +4059,13 @@ function likelihoodsShown(answered3) {
 }
 function likelihoodTable(found, answers2, title) {
   const most = Math.max(...found.map((each) => each.likelihood));
-  const rows = found.map(({ answer, likelihood }, i) => {
+  const rows = found.map(({ answer: answer2, likelihood }, i) => {
     const bar = el("span", { class: "likely-bar" });
     bar.style.width = `${most ? 100 * likelihood / most : 0}%`;
     return el(
       "tr",
       {},
-      el("th", { scope: "row" }, answers2 ? answers2[i] : answer),
+      el("th", { scope: "row" }, answers2 ? answers2[i] : answer2),
       el("td", { class: "number" }, share(likelihood)),
       el("td", { class: "picture", "aria-hidden": "true" }, bar)
     );
@@ -4948,7 +4351,7 @@ var Survey = class {
     }
   }
   /** Charges, draws, stores and sends a report. This cannot be undone. @param {any} answer */
-  async draw(answer) {
+  async draw(answer2) {
     const { key, token, log } = (
       /** @type {Required<Link>} */
       this.link
@@ -4960,7 +4363,7 @@ var Survey = class {
       key,
       /** @type {Client | Questionnaire} */
       this.client,
-      answer,
+      answer2,
       { about }
     );
     this.changed(entry, void 0, true);
