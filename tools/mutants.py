@@ -176,7 +176,7 @@ MUTANTS = (
         "accountant/ldp_budget/accounting/engine.py",
         "if window.counts(terms.share)]\n        transaction",
         "if window.counts(0)]\n        transaction",
-        "unit/accounting/test_sub_limits.py",
+        "unit/ledger/test_sqlite.py",
     ),
     Mutant(
         "erased-user-starts-again",
