@@ -219,7 +219,7 @@ MUTANTS = (
         "accountant/ldp_budget/ledger/transaction.py",
         "            rows.insert(IdempotencyRecord, records)\n",
         "            pass\n",
-        "unit/accounting/test_accountant.py",
+        "unit/ledger/test_sqlite.py",
     ),
     Mutant(
         "stale-cache",

@@ -157,26 +157,6 @@ def test_device_charges_before_it_draws_and_refuses_beyond_its_budget(page: Any)
     assert balance["lifetime"] == {"limit": "3.5", "spent": "3", "left": "0.5"}
 
 
-def test_device_limits_are_lowered_and_never_raised(page: Any) -> None:
-    balances = played(
-        page,
-        """
-        const found = [];
-        for (const limits of [{ lifetime: "3" }, { lifetime: "9", day: "1" }, { lifetime: "2", day: "5" }]) {
-            const budget = await DeviceBudget.open(limits);
-            found.push(await budget.balance());
-            budget.close();
-        }
-        return found;
-        """,
-    )
-    assert [(each["lifetime"]["limit"], (each.get("day") or {}).get("limit")) for each in balances] == [
-        ("3", None),
-        ("3", "1"),
-        ("2", "1"),
-    ]
-
-
 def test_store_cleared_makes_a_new_secret_and_says_so(page: Any) -> None:
     fresh, same = played(
         page,

@@ -88,13 +88,6 @@ def test_calculation_equals_that_of_the_command(
     assert (answer.status_code, answer.json()) == (200, said(*command))
 
 
-def test_plan_for_a_collection_equals_that_of_its_mechanism(client: TestClient) -> None:
-    body = {"reports": 5, "total_epsilon": "2"}
-    of_collection = client.post("/v1/plan", json={"collection": "party", **body}).json()
-    of_mechanism = client.post("/v1/plan", json={"mechanism": {"name": "oue", "domain_size": 7}, **body}).json()
-    assert of_collection == of_mechanism
-
-
 @pytest.mark.parametrize(
     ("path", "body", "status", "code"),
     [
@@ -159,12 +152,6 @@ def test_workers_end_a_slow_or_dead_calculation_and_answer_the_next(ask: Ask) ->
     with pytest.raises(RuntimeError, match="a bug"):
         ask({"bug": True})
     assert ask({"n": 1})["n"] == 1
-
-
-def test_calculation_is_cached(ask: Ask) -> None:
-    first = ask({"sleep": 0.1})
-    assert ask({"sleep": 0.1}) is first
-    assert ask({"sleep": 0.2}) is not first
 
 
 @pytest.mark.exhaustive

@@ -58,7 +58,6 @@ def test_first_line_that_may_be_a_user_is_an_error(budget: CommandLine, tmp_path
 # -- users who are listed twice ---------------------------------------------------------------------------------
 
 TWICE = "user,answer\nann,yes\nbob,no\nann,no\nann,perhaps\ncy,no\ncy,no\n"
-WARNING = "Warning: 2 users appear more than once and are charged for each row (3 extra charges). Use --once"
 
 
 @pytest.fixture
@@ -71,17 +70,6 @@ def randomize(budget: CommandLine, tmp_path: Path) -> Callable[..., Any]:
         return budget("randomize", "poll", source, "--column", column, *options, "--out", *out, code=code)
 
     return run
-
-
-@pytest.mark.slow
-def test_repeated_user_is_charged_twice_with_a_warning(
-    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
-) -> None:
-    assert WARNING in randomize(TWICE, "--user-column", "user", "--spend").stderr
-    assert spent(budget, "ann", "bob", "cy") == [1, 0.5, 1], "and ann's third report was refused"
-    assert WARNING in budget("spend-many", tmp_path / "answers.csv", *OUE).stderr
-    (tmp_path / "r").unlink()
-    assert "Warning" not in randomize(TWICE).stderr, "no user is charged"
 
 
 SPELT = "user,answer\nZoë,yes\n Zoë,no\nZoe\u0308\t,no\nzoë,yes\nann,no\nAnn ,no\n"
@@ -126,17 +114,6 @@ def test_randomize_with_once_charges_each_user_once(
 # -- who was charged --------------------------------------------------------------------------------------------
 
 
-def test_randomize_with_refused_to_writes_the_refused_users(
-    budget: CommandLine, tmp_path: Path, randomize: Callable[..., Any]
-) -> None:
-    refused = tmp_path / "refused.csv"
-    done = randomize(TWICE, "--user-column", "user", "--spend", "--refused-to", refused)
-    assert "5 reports written" in done.stderr
-    assert "1 user was refused and sent nothing" in done.stderr
-    assert refused.read_text().split() == ["user", "ann"]
-    assert "--refused-to needs --spend" in randomize(TWICE, "--refused-to", refused, code=2).stderr
-
-
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------
 
 
@@ -170,30 +147,6 @@ def test_stopped_run_without_a_key_prints_a_key_to_continue(
     done = budget("spend-many", people, *OUE, *told[1].split())
     assert done.stdout == "spent: 2, refused: 0, repeated: 4\n"
     assert spent(budget, *(f"u{number}" for number in range(6))) == [0.5] * 6
-
-
-def test_stopped_run_with_a_key_continues_with_it(
-    budget: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    people = file_of(tmp_path / "list.csv", "user\na\nb\nc\nd\n")
-    monkeypatch.setattr(bulk_run, "BATCH", 2)
-    with monkeypatch.context() as patch:
-        patch.setattr(spend, "counting", stopping)
-        message = budget.error("spend-many", people, *OUE, "--key", "monday", code=130)
-    assert "Stopped: 4 users were charged and 0 refused. To continue, run the same command again (it" in message
-    assert budget("spend-many", people, *OUE, "--key", "monday").stdout == "spent: 0, refused: 0, repeated: 4\n"
-
-
-def test_stream_with_a_wrong_row_prints_a_key_to_continue(
-    budget: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bulk_run, "BATCH", 2)
-    message = budget.error("spend-many", "-", *OUE, input='user\na\nb\nc\n""\n')
-    assert "-, line 5, column user: the user is missing" in message
-    assert ". 2 users were charged and 0 refused. Correct this, then run" in message
-    [key] = re.findall(r"then run the same command again with (--key \S+) \(it charges", message)
-    done = budget("spend-many", "-", *OUE, *key.split(), input="user\na\nb\nc\nd\n")
-    assert done.stdout == "spent: 2, refused: 0, repeated: 2\n"
 
 
 def test_file_with_a_wrong_row_charges_no_user(

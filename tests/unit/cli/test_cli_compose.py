@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,42 +94,6 @@ def test_compose_and_plan_with_bad_input_name_it(
     command: CommandLine, arguments: tuple[object, ...], message: str, code: int
 ) -> None:
     assert message in command.error(*arguments, code=code)
-
-
-@pytest.mark.slow
-def test_compare_ranks_frequency_mechanisms_by_their_own_predictions(command: CommandLine) -> None:
-    rows = command.json("compare", "--epsilon", 1, "--domain-size", 7, "--users", 944)
-    errors = [row["mean_std_error"] for row in rows]
-    assert errors == sorted(errors)
-    plain = {"oue", "sue", "random-substitution", "subset-selection", "pgr"}
-    assert {row["mechanism"] for row in rows} == plain | {"d-bit-flip", "cms", "hcms"}
-    for row in rows:
-        assert row["mean_std_error"] <= row["worst_std_error"]
-        mechanism = ldp_budget.mechanism(row["mechanism"]).for_answers(1, 7)
-        mean = math.sqrt(mechanism.utility()["total_variance_per_user"] / 7 / 944)
-        assert row["mean_std_error"] == pytest.approx(mean, rel=1e-3), "but for the few collisions of a sketch"
-        assert bool(row["setting"]) == (row["mechanism"] not in plain)
-
-
-@pytest.mark.slow
-def test_compare_numeric_with_users_ranks_by_the_error_of_the_mean(command: CommandLine) -> None:
-    """A bias stays however many users there are, so what is best for one report may be worst for ten thousand."""
-    arguments = ("compare", "--epsilon", 1, "--lower", 0, "--upper", 77)
-    one = [row["mechanism"] for row in command.json(*arguments)]
-    assert one[:2] == ["constant-output", "bounded-staircase"]
-    rows = command.json(*arguments, "--users", 10_000)
-    assert (rows[0]["mechanism"], rows[-1]["mechanism"]) == ("hybrid", "constant-output")
-    errors = {row["mechanism"]: row["mean_error"] for row in rows}
-    assert list(errors.values()) == sorted(errors.values())
-    assert errors["constant-output"] == 38.5
-    for row in rows:
-        worst = max(
-            math.sqrt(bias**2 + (row["mse"][place] - bias**2) / 10_000) for place, bias in row["bias"].items()
-        )
-        assert row["mean_error"] == pytest.approx(worst)
-    shown = command(*arguments, "--users", 10_000).stdout.splitlines()
-    assert shown[0].startswith("Error of the mean of 10000 users")
-    assert shown[3].split()[:2] == ["hybrid", "0.797331"]
 
 
 @pytest.mark.slow

@@ -160,33 +160,7 @@ def test_qualtrics_headers_are_not_charged(spend_many: Callable[..., Any], rando
     assert "lines 1 and 2 and 3 are further headers (Qualtrics)" in said
 
 
-@pytest.mark.slow
-def test_parquet_with_qualtrics_headers_is_refused(polls: CommandLine, tmp_path: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
-    users = {"user": ["Response ID", '{"ImportId":"_recordId"}', "R_1"]}
-    parquet.write_table(pyarrow.table(users), tmp_path / "u.parquet")
-    assert "Qualtrics" in polls.error("spend-many", tmp_path / "u.parquet", "poll", code=1)
-    parquet.write_table(pyarrow.table({"user": ["101", "101.0"]}), tmp_path / "u.parquet")
-    assert "may be the user '101'" in polls.error("spend-many", tmp_path / "u.parquet", "poll", code=1)
-
-
 # -- columns ---------------------------------------------------------------------------------------------------
-
-
-def test_column_is_found_in_every_form(randomize: Callable[..., Any]) -> None:
-    header = f"user, {unicodedata.normalize('NFD', CAFE)}\u200b"
-    assert "1 report written" in randomize(f"{header}\na,yes\n", column=CAFE)
-
-
-def test_public_column_is_found_in_every_form(polls: CommandLine, tmp_path: Path) -> None:
-    header = unicodedata.normalize("NFD", f"user,answer,{CAFE}")
-    rows = "".join(f"u{number},yes,north\u200b\n" for number in range(60))
-    (tmp_path / "p.csv").write_text(f"{header}\n{rows}", encoding="utf-8")
-    words = ["randomize", "poll", tmp_path / "p.csv", "--column", "answer", "--out", tmp_path / "p"]
-    assert f"Public: {CAFE} travels" in polls(*words, "--public", unicodedata.normalize("NFD", CAFE)).stderr
-    found = polls.json("estimate", "poll", tmp_path / "p", "--by", unicodedata.normalize("NFD", CAFE))
-    assert [each["group"] for each in found["groups"]] == ["north"]
 
 
 @pytest.mark.slow
@@ -207,13 +181,6 @@ def test_parquet_of_truth_values_is_read_as_yes_and_no(polls: CommandLine, tmp_p
 
 
 # -- CSV -------------------------------------------------------------------------------------------------------
-
-
-def test_separator_line_keeps_line_numbers_and_refuses_another_delimiter(randomize: Callable[..., Any]) -> None:
-    text = "sep=;\nuser;answer\na;maybe\n"
-    assert "line 3, column answer" in randomize(text, code=1)
-    assert "the first line of" in randomize(text, "--delimiter", "tab", code=2)
-    assert "1 report written" in randomize(text.replace("maybe", "yes"), "--delimiter", ";")
 
 
 # -- inputs that cannot work -----------------------------------------------------------------------------------

@@ -89,22 +89,6 @@ def test_plot_has_the_format_of_its_suffix(command: CommandLine, tmp_path: Path,
         assert picture.read_bytes().startswith(MAGIC[suffix])
 
 
-@pytest.mark.parametrize("name", ["picture.txt", "picture", "picture.jpeg", "png"])
-def test_plot_with_another_suffix_is_wrong_usage(command: CommandLine, tmp_path: Path, name: str) -> None:
-    message = command.error("estimate", "nowhere", "nothing", "--plot", tmp_path / name, code=2)
-    assert f"--plot must be a file that ends in .png, .svg or .pdf: got {tmp_path / name}" in message
-    assert not (tmp_path / name).exists()
-
-
-@pytest.mark.slow
-def test_plot_to_an_unwritable_place_is_a_sentence(command: CommandLine, tmp_path: Path) -> None:
-    calibrate = ("calibrate", "oue", "--epsilon", 1, "--domain-size", 7, "--plot")
-    assert "no.png: No such file" in command.error(*calibrate, tmp_path / "nowhere" / "no.png")
-    (tmp_path / "folder.png").mkdir()
-    assert "folder.png: it is not a regular file" in command.error(*calibrate, tmp_path / "folder.png")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png"]
-
-
 # -- labels and fonts ----------------------------------------------------------------------------------------
 
 

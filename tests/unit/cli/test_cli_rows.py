@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from command_line import CommandLine
 from ldp_budget import Accountant
-from ldp_budget_cli.output import CSV, TSV, cell, write_rows
+from ldp_budget_cli.output import cell
 
 USERS = ["alice", "Bob, jr", '"quoted"', "=1+1", "-3", "+4", "@home", "'t Hooft", "two\nlines", "tab\there", "unseen"]
 
@@ -94,18 +92,6 @@ def test_rows_are_equal_in_every_form(command: CommandLine, words: list[str]) ->
                 assert text == str(value)
             elif value is not None:
                 assert json.loads(text) == value
-
-
-@pytest.mark.slow
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
-def test_cells_of_csv_are_read_back(texts: list[str]) -> None:
-    for form, delimiter in ((CSV, ","), (TSV, "\t")):
-        written: list[str] = []
-        write_rows([{"text": text, "other": 1.5} for text in texts], form, written.append, ["text", "other"])
-        header, *rows = csv.reader(io.StringIO("".join(written), newline=""), delimiter=delimiter, strict=True)
-        assert header == ["text", "other"]
-        assert [undone(text) for text, _ in rows] == texts
-        assert not any(text.startswith(("=", "+", "-", "@")) for text, _ in rows)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from command_line import CommandLine
 
 RR = ("rr", "--epsilon", "1")
-SMALL = ("rr", "--epsilon", "0.25")
 
 
 def of_2028(command: CommandLine) -> None:
@@ -107,37 +105,3 @@ def test_at_creates_no_ledger(command: CommandLine) -> None:
 
 
 # -- it says what it is in every output ---------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("policy", "list"),
-        ("policy", "show", "default"),
-        ("quote", "alice", *SMALL),
-        ("spend", "alice", *SMALL),
-        ("reserve", "alice", *SMALL),
-        ("balance", "alice"),
-        ("history", "alice"),
-        ("erase", "alice", "--yes", "--unknown"),
-        ("collection", "add", "party", *RR),
-        ("collection", "list"),
-        ("ledger", "stats"),
-        ("ledger", "verify"),
-        ("ledger", "checkpoint"),
-        ("ledger", "repair-clock", "--yes"),
-    ],
-    ids=lambda words: " ".join(words[:2]),
-)
-def test_every_output_of_a_sandbox_is_marked(sandbox: CommandLine, words: tuple[str, ...]) -> None:
-    sandbox("spend", "alice", *SMALL, "--at", "2028-01-01")
-    said = f"Sandbox: nothing counts in {sandbox.ledger}\n"
-    at = () if words[:2] == ("erase", "alice") else ("--at", "2028-01-02")
-    printed = sandbox(*words, "--json", *at)
-    assert printed.stderr == said
-    value = json.loads(printed.stdout)
-    for row in value if isinstance(value, list) else [value]:
-        assert row["sandbox"] is True
-    if "erase" not in words:
-        assert sandbox(*words, *at).stderr.startswith(said)

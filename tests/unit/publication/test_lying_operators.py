@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -297,15 +296,6 @@ def test_statement_dated_after_its_witness_is_refused(survey: PublishedSurvey, o
         CHECKER.check(operator.site, [survey.key.verifier_key, witness.verifier_key])
 
 
-def test_time_of_a_witness_is_shown(survey: PublishedSurvey, operator: Operator) -> None:
-    witness = Witness()
-    witness.cosign(operator.sign())
-    lines = CHECKER.check(operator.site, [survey.key.verifier_key, witness.verifier_key])
-    assert any(
-        re.fullmatch(r"witness   witness\.example\.net signed it at 20\d\d-\d\d-\d\dT.{8}Z", each) for each in lines
-    )
-
-
 def test_key_of_the_log_as_its_own_witness_is_refused(survey: PublishedSurvey) -> None:
     key = survey.key
     public = b"\4" + key._public[1:]
@@ -391,12 +381,6 @@ def test_earlier_statement_with_another_estimate_is_refused(survey: PublishedSur
 def test_entry_of_the_log_in_another_form_is_refused(survey: PublishedSurvey, operator: Operator) -> None:
     for entry in (b"", b"{}", b"\0", canonical_json({**survey.published.statement, "version": 2}).encode()):
         assert _refusal(survey, operator.sign(before=(entry,))) is not None
-
-
-def test_statements_of_other_surveys_are_counted_and_accepted(survey: PublishedSurvey, operator: Operator) -> None:
-    other = {**survey.published.statement, "collection": "wages", "client": "0" * 64, "limit": 16, "maximum": 1}
-    lines = CHECKER.check(operator.sign(before=(canonical_json(other).encode(),)), [survey.key.verifier_key])
-    assert "history   1 of 2 statements in the log are of this survey, and agree" in lines
 
 
 # -- text from the files -----------------------------------------------------------------------------------------------

@@ -36,11 +36,6 @@ def variance_of_response(epsilon: float) -> float:
     return keep * (1 - keep) / (2 * keep - 1) ** 2
 
 
-def test_quantiles_are_those_of_the_normal_distribution() -> None:
-    assert pytest.approx(NormalDist().inv_cdf(0.975), abs=1e-12) == Z
-    assert pytest.approx(NormalDist().inv_cdf(0.8), abs=1e-12) == Z_POWER
-
-
 def test_figures_of_randomized_response_are_those_by_hand() -> None:
     row = Precision.of(mechanism("randomized-response")(epsilon=2)).row(1200, (1, 3))
     noise, asked = variance_of_response(2), 400
@@ -51,13 +46,6 @@ def test_figures_of_randomized_response_are_those_by_hand() -> None:
     both = (Z + Z_POWER) * math.sqrt(2 * (noise + 0.25))
     assert row["detectable_rounds"] == pytest.approx(both / math.sqrt(400), rel=1e-6)
     assert row["detectable_groups"] == pytest.approx(both / math.sqrt(200), rel=1e-6)
-
-
-def test_margin_of_laplace_noise_is_that_by_hand() -> None:
-    """Noise of scale 14/2 has the variance 2·7²; values in [0, 14] vary by at most 7²."""
-    row = Precision.of(mechanism("laplace")(epsilon=2, lower=0, upper=14)).row(1000, (1, 1))
-    assert row["margin"] == pytest.approx(Z * math.sqrt(2 * 49 / 1000), rel=1e-3)
-    assert row["population_margin"] == pytest.approx(Z * math.sqrt((2 * 49 + 49) / 1000), rel=1e-3)
 
 
 @pytest.mark.slow
@@ -135,24 +123,6 @@ def test_unequal_epsilons_fit_and_no_grid_point_beats_them(place: int) -> None:
     assert design["largest_margin"] <= best * 1.002
 
 
-def test_plan_divides_a_total_among_rounds() -> None:
-    survey = Survey("s", (YES_NO,), Decimal(2), rounds=3)
-    plan = plan_survey(survey, 100, total_epsilon=Decimal(2))
-    assert (plan["epsilon"], plan["rounds"]) == ("0.6666", 3)
-    assert Decimal(plan["total_epsilon"]) <= 2
-    assert plan["designs"][0]["questions"][0]["epsilon"] == "0.6666"
-    with pytest.raises(InvalidParameter, match="total_epsilon"):
-        plan_survey(survey, 100, total_epsilon=Decimal(0))
-
-
-def test_plan_by_margin_gives_the_respondents_of_each_design() -> None:
-    plan = plan_survey(Survey("s", MIXED, Decimal(2)), margin=0.03)
-    needed = [each["respondents"] for each in plan["designs"]]
-    assert needed == sorted(needed)
-    assert all(each["largest_margin"] <= 0.03 for each in plan["designs"])
-    assert plan["designs"][0]["efficiency"] == pytest.approx(needed[-1] / needed[0])
-
-
 @pytest.mark.parametrize(("m", "ratio"), [(3, 4.0), (5, 6.8), (10, 13.8)])
 def test_asking_one_of_m_beats_splitting_by_the_known_ratios(m: int, ratio: float) -> None:
     """Optimized unary encoding at ε = 2, for answers that no respondent holds: their variance is noise alone."""
@@ -217,34 +187,6 @@ def test_margin_of_a_share_is_the_error_that_95_of_100_surveys_stay_below(name: 
             errors.append(abs(float(counts[0]) / users - share))
         realised.append(float(np.quantile(errors, 0.95)))
     assert max(realised) / margin_for(made, users) == pytest.approx(1, abs=0.07)
-
-
-@pytest.mark.parametrize(("name", "target"), NUMBERS[:3])
-def test_no_number_of_respondents_gives_a_margin_below_the_bias(name: str, target: dict[str, Any]) -> None:
-    made = mechanism(name).calibrate(**target)
-    bias = Precision.of(made).max_bias
-    assert respondents_needed([Precision.of(made)], (1, 1), bias * 0.99) is None
-    assert plan_collection(made, margin=bias * 0.99)["respondents"] is None
-    enough = respondents_needed([Precision.of(made)], (1, 1), bias * 1.1)
-    assert enough is not None
-    assert Precision.of(made).margin(enough, (1, 1)) <= bias * 1.1
-
-
-def test_no_number_of_respondents_gives_a_margin_below_the_collisions() -> None:
-    """Two of eight values share a cell of a small sketch under a part of its hash functions, in all surveys of that seed."""
-    made = mechanism("cms")(epsilon=4, hashes=4, width=16, domain_size=8)
-    assert respondents_for(made, 0.01) is None
-    assert plan_collection(made, margin=0.01)["respondents"] is None
-    assert margin_for(made, 10**9) == pytest.approx(Z * math.sqrt(1 / (4 * 15)), rel=0.01)
-    assert margin_for(made, 1000) == pytest.approx(Z * made.share_errors(1000)[0], rel=0.01)
-
-
-def test_difference_of_two_groups_holds_no_bias() -> None:
-    made = mechanism("bounded-laplace")(epsilon=1, lower=0, upper=1)
-    row = Precision.of(made).row(10**6, (1, 1))
-    assert row["max_bias"] == pytest.approx(0.418, abs=0.001)
-    assert row["margin"] == pytest.approx(row["max_bias"], rel=0.01)
-    assert row["detectable_groups"] < 0.01
 
 
 HOURS = SurveyQuestion("hours", kind="number", lower=Decimal(0), upper=Decimal(60), unit="hours")

@@ -116,20 +116,6 @@ def test_raked_variance_agrees_with_the_jackknife() -> None:
     assert mean(np.arange(n) >= 0)[1] == pytest.approx(jackknife, rel=0.06)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "hint"),
-    [
-        ({"r0": 100.0}, "Write a row with the value 'r1' and a total above 0."),
-        ({"r0": 60.0, "R1": 40.0}, "The totals name 'R1'."),
-    ],
-)
-def test_rake_of_a_value_without_a_total_says_what_to_do(wanted: dict[str, float], hint: str) -> None:
-    moments = crossed([[2, 3], [4, 1]])
-    with pytest.raises(InvalidParameter) as caught:
-        rake(moments, {"row": wanted}, equal_weights(moments))
-    assert hint in str(caught.value.hint)
-
-
 @pytest.mark.parametrize("text", ["1e308", "1e-320", "inf", "nan", "-1", "many"])
 def test_weights_and_totals_that_overflow_or_vanish_are_refused(text: str) -> None:
     """Two weights of 1e308 add up to infinity, and every estimate would not be a number."""
