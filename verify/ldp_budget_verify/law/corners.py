@@ -104,6 +104,12 @@ class Numbers(Law):
         """Return the place of an answer, where the report depends on the place alone."""
         return answer if self._turns is None else bisect_right(self._turns, answer)
 
+    def _answers(self, pair: tuple[Any, Any]) -> tuple[int, int]:
+        """Return the least answers of two places, where the report depends on the place alone."""
+        first, second = map(int, pair)
+        turns = None if self._turns is None else (0, *self._turns)
+        return (first, second) if turns is None else (turns[first], turns[second])
+
     def comparison(self, first: int, second: int) -> Comparison:
         return Comparison.of(Factor(tuple(self._parts(self._place(first), self._place(second)).ordered())))
 
@@ -161,10 +167,10 @@ class Numbers(Law):
                 for pair, (a, b) in (((x, y), (p, q)), ((y, x), (q, p))):
                     if a and (best is None or not b or a / b > best[0]):
                         if not b:
-                            return Worst(_whole(pair), "a run that only the first one gives", None)
+                            return Worst(self._answers(pair), "a run that only the first one gives", None)
                         best = a / b, pair
         assert best is not None
-        return Worst(_whole(best[1]), "a run of numbers", loss_of(best[0], Fraction(1)))
+        return Worst(self._answers(best[1]), "a run of numbers", loss_of(best[0], Fraction(1)))
 
     # -- one answer --------------------------------------------------------------------------------------------------
 
@@ -187,10 +193,6 @@ class Numbers(Law):
 
     def _curve(self, reports: int | None) -> Fraction:
         return of_bit(self.program, self.last, reports)
-
-
-def _whole(pair: tuple[Any, Any]) -> tuple[int, int]:
-    return int(pair[0]), int(pair[1])
 
 
 # -- two laws ------------------------------------------------------------------------------------------------------------
@@ -440,7 +442,7 @@ def from_places(program: Program) -> tuple[list[int] | None, Program]:
     """
     last = int(program.input.get("last", 0))
     ranks = [place for place, (_, x) in enumerate(program.steps) if isinstance(x, list) and x[0] == "rank"]
-    if not ranks:
+    if not ranks or program.memo:
         return None, program
     at = ranks[0]
     name, x = program.steps[at]

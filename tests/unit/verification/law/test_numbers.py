@@ -15,10 +15,10 @@ from changed_numbers import HALF, changed, excess, good_programs, judge, laplace
 from ldp_budget.guarantees.fixed_point import exp_down
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison
-from ldp_budget.sdk.client_program import uint
+from ldp_budget.sdk.client_program import Program, uint
 from ldp_budget_verify.exact.dominance import check
 from ldp_budget_verify.law import Unknown, law_of
-from ldp_budget_verify.law.all_outcomes import law
+from ldp_budget_verify.law.all_outcomes import AllOutcomes, law
 from ldp_budget_verify.law.corners import Numbers
 from ldp_budget_verify.law.intervals import Affine, signs
 
@@ -220,3 +220,34 @@ def test_numbers_of_falling_table_reads_every_entry() -> None:
     found = Numbers(numbers(steps, 5, tables=tables))
     weights = [b - a for a, b in pairwise(found.program.table_values["below"])]
     assert found.compare(0, 5)[0] == (Fraction(weights[0], sum(weights)), Fraction(weights[4], sum(weights)))
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def _ranked(
+    *more: tuple[str, Any], report: Any = ("add", "drawn", ["where", ["xor", "yes", "lie"], 8, 0])
+) -> Program:
+    """A randomized answer to a random one of 8 thresholds, of a number up to 100 that enters by its rank in 8 turns."""
+    turns = [5, 10, 20, 40, 50, 60, 80, 100]
+    steps: tuple[tuple[str, Any], ...] = (
+        ("place", ["rank", ["list", *turns], "value"]),
+        ("drawn", ["below", 8]),
+        ("yes", ["ge", "drawn", "place"]),
+        ("lie", ["bit", str(2**62)]),
+        *more,
+        ("report", list(report)),
+    )
+    given = {"kind": "answer", "count": 101, "text": False}
+    return Program(given, steps, uint("report", 255))
+
+
+def test_answer_that_enters_by_its_rank_alone_has_the_law_of_places() -> None:
+    law, listed = Numbers(_ranked()), AllOutcomes(_ranked())
+    assert (law.every_pair, law.ratio, law.variation) == (True, listed.ratio, listed.variation)
+    assert (law.ratio, set(law.worst().pair)) == (3, {0, 5})  # the least answers of the first two places
+
+
+def test_answer_that_also_enters_by_another_step_has_no_places() -> None:
+    leaking = _ranked(("more", ["ge", "value", 7]), report=("add", "drawn", ["where", "more", 8, 0]))
+    assert Numbers(leaking).ratio is None
