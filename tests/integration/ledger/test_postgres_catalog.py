@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from case_files import case_table
+
 import re
 from typing import Any
 
@@ -21,93 +23,7 @@ pytestmark = pytest.mark.usefixtures("own_keys")
 FUNCTION = "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN {returned}; END'"
 NOTHING = FUNCTION.format(name="nothing", returned="NULL")
 
-CHANGES = {
-    "window_sums has trigger t": (
-        f"{NOTHING}; CREATE TRIGGER t BEFORE UPDATE ON window_sums FOR EACH ROW EXECUTE FUNCTION nothing()",
-        "DROP TRIGGER t ON window_sums; DROP FUNCTION nothing",
-    ),
-    "journal has trigger t": (
-        f"{NOTHING}; CREATE TRIGGER t AFTER INSERT ON journal EXECUTE FUNCTION nothing();"
-        " ALTER TABLE journal DISABLE TRIGGER t",
-        "DROP TRIGGER t ON journal; DROP FUNCTION nothing",
-    ),
-    "users has trigger RI_ConstraintTrigger": (
-        "CREATE TABLE other (partition int4, account int8, FOREIGN KEY (partition, account) REFERENCES users)",
-        "DROP TABLE other",
-    ),
-    "idempotency_records has rule r": (
-        "CREATE RULE r AS ON INSERT TO idempotency_records DO INSTEAD NOTHING",
-        "DROP RULE r ON idempotency_records",
-    ),
-    "window_sums has policy p": ("CREATE POLICY p ON window_sums USING (false)", "DROP POLICY p ON window_sums"),
-    "window_sums is a table, with row security": (
-        "ALTER TABLE window_sums ENABLE ROW LEVEL SECURITY",
-        "ALTER TABLE window_sums DISABLE ROW LEVEL SECURITY",
-    ),
-    "memoised_counts is a table, with row security": (
-        "ALTER TABLE memoised_counts FORCE ROW LEVEL SECURITY",
-        "ALTER TABLE memoised_counts NO FORCE ROW LEVEL SECURITY",
-    ),
-    "journal is a table, unlogged": (
-        "ALTER TABLE journal SET UNLOGGED",
-        "ALTER TABLE journal SET LOGGED",
-    ),
-    "quotas is a view": (
-        "ALTER TABLE quotas RENAME TO hidden; CREATE VIEW quotas AS SELECT * FROM hidden",
-        "DROP VIEW quotas; ALTER TABLE hidden RENAME TO quotas",
-    ),
-    "tombstones is missing": (
-        "ALTER TABLE tombstones RENAME TO hidden",
-        "ALTER TABLE hidden RENAME TO tombstones",
-    ),
-    "tombstones has inheritance": ("CREATE TABLE child () INHERITS (tombstones)", "DROP TABLE child"),
-    "idempotency_records has no constraint PRIMARY KEY": (
-        "ALTER TABLE idempotency_records DROP CONSTRAINT idempotency_records_pkey",
-        "ALTER TABLE idempotency_records ADD PRIMARY KEY (partition, user_hash, key_hash)",
-    ),
-    "periods has constraint CHECK": (
-        "ALTER TABLE periods ADD CONSTRAINT c CHECK (partition >= 0)",
-        "ALTER TABLE periods DROP CONSTRAINT c",
-    ),
-    "journal has no index UNIQUE btree": (
-        "DROP INDEX resolutions",
-        "CREATE UNIQUE INDEX resolutions ON journal (partition, resolves) WHERE resolves IS NOT NULL",
-    ),
-    "idempotency_records has index btree": ("CREATE INDEX more ON idempotency_records (entry)", "DROP INDEX more"),
-    "policies has column 8 more text": (
-        "ALTER TABLE policies ADD COLUMN more text",
-        "ALTER TABLE policies DROP COLUMN more",
-    ),
-    "window_sums has column 4 epsilon bigint with a default": (
-        "ALTER TABLE window_sums ALTER epsilon SET DEFAULT 0",
-        "ALTER TABLE window_sums ALTER epsilon DROP DEFAULT",
-    ),
-    "window_sums has column 4 epsilon numeric": (
-        "ALTER TABLE window_sums ALTER epsilon TYPE numeric",
-        "ALTER TABLE window_sums ALTER epsilon TYPE int8",
-    ),
-    "journal has no column 3 at bigint NOT NULL": (
-        "ALTER TABLE journal ALTER at DROP NOT NULL",
-        "ALTER TABLE journal ALTER at SET NOT NULL",
-    ),
-    "policies has column 3 name text NOT NULL of another collation": (
-        'ALTER TABLE policies ALTER name TYPE text COLLATE "C"',
-        'ALTER TABLE policies ALTER name TYPE text COLLATE "default"',
-    ),
-    "admin_log has another owner": (
-        "ALTER TABLE admin_log OWNER TO pg_monitor",
-        "ALTER TABLE admin_log OWNER TO postgres",
-    ),
-    "schema has function public.unnest(bytea[])": (
-        "CREATE FUNCTION unnest(bytea[]) RETURNS SETOF bytea LANGUAGE sql AS 'SELECT NULL::bytea WHERE false'",
-        "DROP FUNCTION public.unnest(bytea[])",
-    ),
-    "schema has operator": (
-        "CREATE FUNCTION never(int4, text) RETURNS bool LANGUAGE sql AS 'SELECT false';"
-        " CREATE OPERATOR = (LEFTARG = int4, RIGHTARG = text, FUNCTION = never)",
-        "DROP OPERATOR = (int4, text); DROP FUNCTION never",
-    ),
-}
+CHANGES = case_table("integration_postgres_catalog", "CHANGES")
 """By what is reported of each: a change of the catalogue, and what takes it back."""
 
 

@@ -6,6 +6,8 @@ test gets such a directory of its own and looks at it from a process of its own.
 
 from __future__ import annotations
 
+from case_files import case_table
+
 import json
 import os
 import shutil
@@ -195,60 +197,7 @@ def test_no_plugins_option_leaves_third_parties_out(site: Site) -> None:
 
 HOOK = "@ldp_budget.hookimpl\ndef register_mechanisms(register):\n    "
 
-BROKEN = {
-    "raises at import": ("1 / 0", "ZeroDivisionError: division by zero"),
-    "is no Python": ("def", "SyntaxError"),
-    "misses a dependency": ("import no_such_module", "No module named 'no_such_module'"),
-    "exits at import": ("import sys\nsys.exit('bye')", "SystemExit: bye"),
-    "exits with success": ("import sys\nsys.exit(0)", "SystemExit: 0"),
-    "raises what is no Exception": ("class Halt(BaseException): pass\nraise Halt('now')", "Halt: now"),
-    "raises in the hook": (f"import ldp_budget\n{HOOK}raise OSError('no disk')", "OSError: no disk"),
-    "exits in the hook": (f"import ldp_budget\n{HOOK}raise SystemExit", "SystemExit"),
-    "has a message of many lines": ("raise RuntimeError('one\\n\\n  two')", "RuntimeError: one two"),
-    "misspells the hook": (
-        "import ldp_budget\n@ldp_budget.hookimpl\ndef register_mechanism(register): pass",
-        "unknown hook 'register_mechanism'",
-    ),
-    "takes other arguments": (
-        "import ldp_budget\n@ldp_budget.hookimpl\ndef register_mechanisms(registry): pass",
-        "hook 'register_mechanisms'",
-    ),
-    "forgets the marker": ("def register_mechanisms(register): pass", "implements no hook"),
-    "is empty": ("", "implements no hook"),
-    "reserves options": (
-        "import ldp_budget\n@ldp_budget.hookimpl\ndef reserve_options(): return ['epsilon']",
-        "it implements reserve_options, which only ldp-budget may implement",
-    ),
-    "registers an instance": (toy("toy-one").replace("register(Toy)", "register(Toy(epsilon=1))"), "not a subclass"),
-    "registers a function": (f"import ldp_budget\n{HOOK}register(len)", "not a subclass of Mechanism"),
-    "registers nothing at all": (f"import ldp_budget\n{HOOK}register(None)", "not a subclass of Mechanism"),
-    "has no name": (
-        toy("toy-one").replace("    name = 'toy-one'\n", ""),
-        "the name of Toy must be lower-case words joined by hyphens: got ''",
-    ),
-    "has a name with capitals": (toy("Toy"), "the name of Toy must be lower-case words joined by hyphens: got 'Toy'"),
-    "has a bad alias": (
-        toy("toy-one", "aliases = ('a b',)"),
-        "the name of Toy must be lower-case words joined by hyphens: got 'a b'",
-    ),
-    "forgets a comma": (
-        toy("toy-one", "aliases = ('abc')"),
-        "the aliases of Toy must be a tuple of names: got 'abc'",
-    ),
-    "promises nothing": (toy("toy-one", guarantee=False), "Toy defines no guarantee"),
-    "hides a method": (toy("toy-one", fields="estimate = real('x', default=1)"), "Toy has a field 'estimate'"),
-    "registers a name twice": (
-        toy("toy-one") + "    register(type('Two', (Toy,), {}))\n",
-        "is registered 2 times by plugin",
-    ),
-    "aliases its own name": (
-        toy("toy-one", "aliases = ('toy-one',)"),
-        "is registered 2 times by plugin-that-aliases-its-own-name 2.1",
-    ),
-    "takes a built-in name": (toy("oue"), "'oue' is registered by ldp-budget"),
-    "takes a built-in alias": (toy("warner"), "'warner' is registered by ldp-budget"),
-    "takes a built-in name as alias": (toy("toy-one", "aliases = ('gaussian',)"), "'gaussian' is registered by ldp"),
-}
+BROKEN = case_table("integration_registry", "BROKEN")
 
 
 def distribution(case: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from case_files import case_table
+
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,33 +30,7 @@ def test_fitted_table_breaks_no_number_and_no_word() -> None:
 # -- every command ------------------------------------------------------------------------------------------------
 
 LONG = "a-collection-with-a-name-that-is-rather-long"
-TABLES = (
-    *("mechanisms", "mechanisms oue", "mechanisms random-substitution", "policy list", "policy show default"),
-    "policy simulate default oue --epsilon 0.5 --domain-size 7 --every day",
-    "compare --epsilon 1 --domain-size 7 --users 944 --lower 0 --upper 1 --reports 30 --total-delta 1e-6",
-    "compare --epsilon 10 --lower 1.67 --upper 1.85",
-    *(
-        "calibrate oue --epsilon 1 --domain-size 7 --users 100",
-        "calibrate rappor --bits 64 --hashes 2 --cohorts 8 --f 0.5 --p 0.5 --q 0.75",
-    ),
-    "plan oue --domain-size 7 --reports 50 --total-epsilon 8 --total-delta 1e-6",
-    "compose rappor --bits 64 --hashes 2 --cohorts 8 --f 0.5 --p 0.5 --q 0.75 --reports 50 --total-delta 1e-6",
-    *(
-        "collection list",
-        f"collection show {LONG}",
-        "balance alice",
-        "balance alice --policy shared",
-        "balance --all",
-    ),
-    *("balance --all --policy shared", "balance --users users.csv --policy plan", "balance alice --policy plan"),
-    *("history alice", "history eve", "reservations", "api-key list", "ledger stats"),
-    *(
-        f"estimate {LONG} {LONG}.reports",
-        f"estimate {LONG} {LONG}.reports --by-round --adjust simplex",
-        "estimate age age.reports",
-    ),
-    "estimate age age.reports --by-round",
-)
+TABLES = tuple(case_table("cli_tables", "TABLES"))
 
 
 @pytest.fixture

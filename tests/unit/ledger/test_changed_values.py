@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
+from case_files import case_table
 from contract.acts import CURVE, check, coin, made, promising, send
 from ldp_budget import Accountant, LdpBudgetError, LedgerError, Limit
 from ldp_budget.accounting.plans import Plan
@@ -151,34 +152,7 @@ def test_text_changed_by_hand_raises_no_raw_error(original: Path, tmp_path: Path
 
 # -- objects and rows that no ledger has -------------------------------------------------------------------------
 
-OBJECTS = [
-    *(
-        f"CREATE TRIGGER t {when} ON {table} BEGIN SELECT 1; END"
-        for when in ("AFTER INSERT", "BEFORE UPDATE", "AFTER DELETE")
-        for table in ("meta", "_sqlite_migrations", "journal", "users", "admin_log", "tombstones")
-    ),
-    "CREATE VIEW v AS SELECT * FROM journal",
-    "CREATE TRIGGER w INSTEAD OF INSERT ON v BEGIN SELECT 1; END",
-    "CREATE TABLE another (a)",
-    "CREATE VIRTUAL TABLE words USING fts5(a)",
-    "CREATE INDEX i ON journal (at)",
-    "CREATE INDEX i ON _sqlite_migrations (applied_at)",
-    "CREATE INDEX i ON meta (value)",
-    "ALTER TABLE meta ADD COLUMN more TEXT",
-    "ALTER TABLE _sqlite_migrations ADD COLUMN more",
-    "DROP INDEX refusals",
-    "DROP INDEX idx__sqlite_migrations_migration_set_name",
-    "DROP TABLE _sqlite_migrations",
-    "ANALYZE",
-    "INSERT INTO meta VALUES ('other', 1)",
-    "INSERT INTO meta VALUES ('LOG', 1)",
-    "UPDATE meta SET value = 'x' WHERE name = 'log'",
-    "UPDATE meta SET value = 1000000 WHERE name = 'log'",
-    "UPDATE meta SET value = -1 WHERE name = 'log'",
-    "INSERT INTO _sqlite_migrations (migration_set, name) VALUES ('ldp_budget', 'v2')",
-    "DELETE FROM _sqlite_migrations",
-    "UPDATE _sqlite_migrations SET name = 'v2'",
-]
+OBJECTS = case_table("changed_values", "OBJECTS")
 
 
 @pytest.mark.parametrize("change", OBJECTS)
