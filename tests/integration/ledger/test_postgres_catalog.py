@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from case_files import case_table
-
 import re
 from typing import Any
 
 import pytest
 
+from case_files import case_table
 from contract.acts import check, coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError

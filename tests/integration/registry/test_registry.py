@@ -6,8 +6,6 @@ test gets such a directory of its own and looks at it from a process of its own.
 
 from __future__ import annotations
 
-from case_files import case_table
-
 import json
 import os
 import shutil
@@ -21,6 +19,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from case_files import case_table
 from ldp_budget.registry.plugins import OWN_DISTRIBUTION, registry
 from ldp_budget_cli.reserved_options import OPTIONS
 from warm_command import WarmCommand

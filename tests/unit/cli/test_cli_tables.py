@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from case_files import case_table
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from case_files import case_table
 from ldp_budget_cli.tables import fitted
 
 if TYPE_CHECKING:

@@ -227,6 +227,12 @@ def test_predicted_variance_is_that_of_the_worst_case() -> None:
     assert utility["condition_number"] == pytest.approx(float(np.linalg.cond(table)), rel=1e-9)
 
 
+def test_share_errors_are_those_of_random_substitution() -> None:
+    by_matrix = MatrixSubstitution(matrix=gamma_diagonal(4, Fraction(3)))
+    by_gamma = ldp_budget.mechanism("random-substitution")(gamma=3, domain_size=4)
+    assert by_matrix.share_errors(100) == pytest.approx(by_gamma.share_errors(100), rel=1e-12)
+
+
 # -- bad input ------------------------------------------------------------------------------------------------
 
 
