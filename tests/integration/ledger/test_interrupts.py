@@ -23,8 +23,6 @@ import pytest
 from contract.acts import check, coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.accounting.batch import Spend
-from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
 from ledger_inside import store_of
 from postgres_places import Emptied
@@ -310,66 +308,5 @@ def test_real_interrupts_lose_nothing(tmp_path: Path, clock: Clock) -> None:
     repeated = {key for key in asked if accountant.spend("alice", coin("0.01"), key=key).repeated}
     assert told <= repeated
     assert spent(accountant, "alice") == {"lifetime": len(asked) * Decimal("0.01")}
-    check(accountant)
-    accountant.close()
-
-
-class Call(Interrupt):
-    """A call at the `number`-th point at which a signal could be handled, and only one."""
-
-    def __init__(self, number: int, handler: Callable[[], object]) -> None:
-        super().__init__(number)
-        self._handler = handler
-
-    def _interrupt(self) -> None:
-        self._handler()
-
-
-@pytest.mark.parametrize("path", ["own thread", "writer thread"])
-def test_handler_that_spends_during_spend_each_is_refused_or_charged(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, thorough: bool, path: str
-) -> None:
-    """It is refused while its own thread writes or submits, and charged while that waits; it never waits for itself."""
-    if path == "writer thread":
-        request.getfixturevalue("by_the_writer")
-    accountant = Accountant(tmp_path / "budget.db", clock=clock)  # not `with`: to close one that is stuck never ends
-    accountant.set_policy("default", ["lifetime=1000"])
-    told: list[object] = []
-    refused: set[str] = set()
-
-    def handle() -> None:
-        try:
-            told.append(accountant.spend("handler", coin("0.01")))
-        except LedgerError as error:
-            refused.add(str(error).partition(": ")[2])
-
-    def spend_at(point: int) -> int:
-        lines = [Spend("alice", coin("0.01"), key=f"{point}-{number}") for number in range(3)]
-        answers: list[object] = []
-
-        def work() -> None:
-            with Call(point, handle) as call:
-                answers.extend(accountant.spend_each(lines))
-            left.append(call.left)
-
-        left: list[int] = []
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        thread.join(30)
-        assert not thread.is_alive(), f"it waits for itself at point {point}"
-        assert len(answers) == 3
-        assert all(isinstance(each, Receipt) for each in answers)
-        return left[0]
-
-    points = range(1, 1 - spend_at(0), 1 if thorough else 17)
-    assert len(points) > 20
-    for point in points:
-        spend_at(point)
-    # For the writer thread, a call is refused only at the few points at which its own thread puts items into the queue.
-    message = "this thread is already writing to it. Finish that first."
-    assert refused == {message} or (path == "writer thread" and not refused)
-    assert told
-    assert spent(accountant, "handler") == {"lifetime": len(told) * Decimal("0.01")}
-    assert spent(accountant, "alice") == {"lifetime": 3 * (1 + len(points)) * Decimal("0.01")}
     check(accountant)
     accountant.close()

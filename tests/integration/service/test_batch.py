@@ -75,50 +75,6 @@ def begin(served: Served, secret: str, content: bytes, key: str = "batch", more:
 # -- lines ---------------------------------------------------------------------------------------------------------
 
 
-def test_batch_with_invalid_lines_charges_the_others(served: Served) -> None:
-    rows = results(
-        served,
-        body(
-            {"user": "a", "mechanism": OUE},
-            b"nonsense\n",
-            b"\n",
-            {"user": "b", "mechanism": OUE, "policy": "none"},
-            {"user": "b", "mechanism": OUE, "policy": "strict"},
-            {"user": "c", "mechanism": OUE, "key": "k"},
-            {"user": "", "mechanism": OUE},
-            {"user": "d", "mechanism": {"name": "oue"}},
-            {"user": "d", "mechanism": OUE, "nonsense": 1},
-            b'{"user": "\xff"}\n',
-            b"7\n",
-            {"user": "a", "mechanism": OUE, "label": []},
-            {"user": {}, "mechanism": OUE, "note": {}},
-            {"user": "f", "mechanism": OUE, "reports": 2},
-        ),
-        served.secret("spend"),
-    )
-    codes = [each.get("problem", {}).get("type", each["status"]).rpartition("/")[2] for each in rows]
-    assert codes == [
-        "spent",
-        "malformed",
-        "unknown-name",
-        "refused",
-        "invalid-parameter",
-        "invalid-parameter",
-        "invalid-parameter",
-        "malformed",
-        "malformed",
-        "malformed",
-        "invalid-parameter",
-        "invalid-parameter",
-        "spent",
-    ]
-    assert [each["line"] for each in rows] == [1, 2, *range(4, 15)]
-    refused = rows[3]
-    assert (refused["binding"], refused["affordable_reports"]) == (["lifetime"], 0)
-    assert refused["limits"][0]["remaining"]["epsilon"] == 0.5
-    assert charged(served) == 2
-
-
 @pytest.mark.parametrize("key", ["batch", None])
 def test_batch_lines_are_counted_as_spends_are(served: Served, key: str | None) -> None:
     """The metrics, and the alert rules on them, use these numbers."""

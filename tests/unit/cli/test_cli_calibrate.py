@@ -77,39 +77,4 @@ def test_calibrate_json_equals_the_python_result(command: CommandLine) -> None:
     assert printed["utility"]["std_error"] > 0
 
 
-OUE = ["oue", "--epsilon", "1", "--domain-size", "7"]
-GAUSSIAN = ["gaussian", "--epsilon", "1", "--delta", "0.001"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "option", "expected", "found"),
-    [
-        (["oue", "--domain-size", "7"], "--epsilon", "a number > 0", "is missing"),
-        (["oue", "--epsilon", "1"], "--domain-size", "a whole number from 2", "is missing"),
-        *((["oue", "--epsilon", bad, "--domain-size", "7"], "--epsilon", "a number > 0", f"got {bad}") for bad in
-          ("0", "-1", "nan", "inf", "-inf", "1e-600000", "1e600000", "one", "")),
-        *((["oue", "--epsilon", "1", "--domain-size", bad], "--domain-size", "a whole number from 2", f"got {bad}")
-          for bad in ("1", "0", "-7", "7.5", "nan", "1e30", "seven")),
-        *((["gaussian", "--epsilon", "1", "--delta", bad], "--delta", "< 1", f"got {bad}") for bad in
-          ("0", "1", "1.5", "-0.1", "nan", "inf")),
-        ([*GAUSSIAN, "--method", "best"], "--method", "one of tail, exact", "got best"),
-        ([*GAUSSIAN, "--lower", "0", "--upper", "0"], "--upper", "greater than lower, 0", "got 0"),
-        ([*GAUSSIAN, "--lower", "0", "--upper", "inf"], "--upper", "a finite number", "got inf"),
-        ([*GAUSSIAN, "--lower", "0"], "--upper", "a finite number", "is missing"),
-        ([*GAUSSIAN, "--sensitivity", "0"], "--sensitivity", "a number >", "got 0"),
-        (["randomized-response"], "--epsilon", "Give --epsilon, or --truth and --yes", "is missing"),
-        (["randomized-response", "--truth", "1", "--yes", "0.5"], "--truth", "a number > 0 and < 1", "got 1"),
-        ([*OUE, "--users", "0"], "--users", "a whole number >= 1", "got 0"),
-        ([*OUE, "--users", "many"], "--users", "integer", "many"),
-    ],
-)  # fmt: skip
-def test_calibrate_with_a_bad_target_names_option_range_and_value(
-    command: CommandLine, arguments: list[str], option: str, expected: str, found: str
-) -> None:
-    message = command.error("calibrate", *arguments, "--json", code=2)
-    assert option in message
-    assert expected in message
-    assert found in message
-
-
 # -- a third party's mechanism -------------------------------------------------------------------------------

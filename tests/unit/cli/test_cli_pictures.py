@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import ldp_budget
 from command_line import CommandLine
-from fixed_clock import Clock
 from ldp_budget import Accountant
 from ldp_budget.reports.report_file import ReportWriter
 
@@ -134,45 +132,3 @@ def rounds(command: CommandLine, tmp_path: Path) -> list[Path]:
 
 
 # -- balance -------------------------------------------------------------------------------------------------
-
-
-def coin(epsilon: str) -> ldp_budget.Mechanism:
-    return ldp_budget.mechanism("randomized-response")(epsilon=epsilon)
-
-
-@pytest.mark.slow
-def test_plot_of_a_balance_has_steps_for_each_limit(
-    command: CommandLine, tmp_path: Path, drawn: list[Figure]
-) -> None:
-    clock = Clock()
-    clock.now = datetime(2025, 3, 4, 12, tzinfo=UTC)
-    with Accountant(command.ledger, clock=clock) as accountant:
-        accountant.set_policy("default", ["lifetime=4,1e-6", "day=1", "month=9,1e-6,zcdp"])
-        for _ in range(3):
-            accountant.spend("alice", coin("0.5"))
-            clock.advance(days=1)
-        over_time = accountant.remaining_over_time("alice")
-    command("balance", "alice", "--plot", tmp_path / "x.png")
-    figure = drawn[-1]
-    assert title(figure) == "alice: what is left of each limit, policy default"
-    lifetime, delta, day, month = figure.axes
-    assert [axes.get_title(loc="left") for axes in figure.axes] == [
-        "lifetime limit (basic) of ε = 4, δ = 1e-06: ε left",
-        "lifetime limit (basic) of ε = 4, δ = 1e-06: δ left",
-        "day limit (basic) of ε = 1: ε left",
-        "month limit (zcdp) of ε = 9, δ = 1e-06: ρ left",
-    ]
-    assert [axes.get_ylabel() for axes in figure.axes] == ["ε left", "δ left", "ε left", "ρ left"]
-    assert list(lifetime.lines[0].get_ydata()) == [4, 3.5, 3, 2.5, 2.5]
-    assert set(delta.lines[0].get_ydata()) == {1e-6}
-    assert list(day.lines[0].get_ydata())[:6] == [1, 0.5, 1, 0.5, 1, 0.5]
-    assert all(axes.lines[0].get_drawstyle() == "steps-post" for axes in figure.axes)
-    [marks] = [line for line in day.lines if line.get_marker() == "^"]
-    refills = [
-        left.at for found in over_time if found.limit.period == "day" for left in found.course if left.refilled
-    ]
-    assert list(marks.get_xdata())[: len(refills)] == refills
-    assert not [line for line in lifetime.lines if line.get_marker() == "^"]
-    assert "▲ a new window refills it" in said(figure)
-    assert figure.axes[-1].get_xlabel() == "time, UTC"
-    assert month.lines[0].get_ydata()[0] == pytest.approx(over_time[2].to_json()["capacity"]["rho"])

@@ -100,35 +100,6 @@ def test_report_with_weights_shows_the_estimates_of_estimate(survey_line: Comman
                 assert f">{ends}</td>" in html
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("r", "--rake", "totals.csv", "--top", "2"), "--top cannot be used with --rake"),
-        (("--rake", "totals.csv"), "--rake needs report files"),
-        (("r", "--by", "town"), "--by: 'town' is not a public column"),
-        (("r", "--table", "smokes"), "--table must name two different questions"),
-        (("r", "--population", "399"), "--population must be at least the number of respondents, 400: got 399"),
-        (("r", "--population", "900", "--clusters", "w"), "without --clusters and --by-round"),
-        (
-            ("r", "--population", "800", *RAKED),
-            "--population must be at least the sum of the weights, 10000: got 800",
-        ),
-        (("r", "--population", "0"), "--population must be a whole number >= 1: got '0'"),
-        (("r", "--population", "1" + "0" * 400), "--population must be at most 1e+15 people: got 1000"),
-        (
-            ("r", "--population", "many"),
-            "--population must be a whole number >= 1: got 'many'",
-        ),
-    ],
-)
-def test_report_with_a_wrong_design_names_the_option(
-    survey_line: CommandLine, words: tuple[str, ...], said: str
-) -> None:
-    result = survey_line("report", "health", *words, "--markdown", code=2)
-    assert said in result.stderr
-    assert not result.stdout
-
-
 @pytest.mark.slow
 def test_population_lowers_the_errors_and_is_named(survey_line: CommandLine) -> None:
     plain, corrected, all_asked = (

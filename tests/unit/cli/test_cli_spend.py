@@ -105,39 +105,6 @@ def test_spend_without_ledger_or_policy_says_what_to_type(command: CommandLine) 
 # -- policies ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["default"], "--limit"),
-        (["default", "--limit", "lifetime"], "--limit must be PERIOD=EPSILON[,DELTA[,RULE]]: got lifetime"),
-        (["default", "--limit", "lifetime=0"], "with a number > 0 as EPSILON: got 0"),
-        (["default", "--limit", "lifetime=nan"], "with a number > 0 as EPSILON: got nan"),
-        (["default", "--limit", "lifetime=inf"], "got inf"),
-        (["default", "--limit", "lifetime=1,1"], "with a number >= 0 and < 1 as DELTA: got 1"),
-        (
-            ["default", "--limit", "year=1"],
-            "one of the periods lifetime, day, week, month: got year",
-        ),
-        (
-            ["default", "--limit", "lifetime=1,1e-6,rdp"],
-            "one of the rules basic, zcdp, gdp, renyi: got rdp",
-        ),
-        (["default", "--limit", "lifetime=1,0,zcdp"], "with DELTA > 0 under rule zcdp"),
-        (
-            ["default", "--limit", "day=1"],
-            "has no lifetime limit. Add --limit lifetime=EPSILON, or --unbounded",
-        ),
-        (["default", "--limit", "lifetime=1", "--relation", "some"], "--relation must be any: got some"),
-        (["", "--limit", "lifetime=1"], "Error: NAME must be a string of at least one character: got ''"),
-    ],
-)
-def test_policy_set_with_a_wrong_limit_creates_no_ledger(
-    command: CommandLine, arguments: list[str], said: str
-) -> None:
-    assert said in command.error("policy", "set", *arguments, code=2)
-    assert files(command) == {}
-
-
 # -- balance -------------------------------------------------------------------------------------------------
 
 

@@ -65,48 +65,6 @@ def test_declared_with_delta_one_is_unbounded() -> None:
     assert Declared.of(Approximate(Decimal(1), Decimal(1)), SOURCE).guarantee == Unbounded()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"epsilon": 1}, "source is missing"),
-        ({"epsilon": 1, "source": ""}, "source must be one line"),
-        ({"epsilon": 1, "source": " "}, "source must be one line"),
-        ({"epsilon": 1, "source": "two\nlines"}, r"source must be .*a text with '\\n'"),
-        ({"epsilon": 1, "source": "\x1b[2J"}, r"source must be .*a text with '\\x1b'"),
-        ({"epsilon": 1, "source": "x" * 501}, "source must be .*got 501 characters"),
-        ({"epsilon": 1, "source": 3}, "source must be .*got a int"),
-        ({"source": SOURCE}, "epsilon is missing"),
-        ({"epsilon": -1, "source": SOURCE}, "epsilon must be a number >= 0"),
-        ({"epsilon": "nan", "source": SOURCE}, "epsilon must be a number >= 0"),
-        ({"epsilon": "inf", "source": SOURCE}, "epsilon must be a number >= 0"),
-        ({"epsilon": 1, "delta": 1, "source": SOURCE}, "delta must be a number >= 0 and < 1"),
-        ({"epsilon": 1, "delta": -1, "source": SOURCE}, "delta must be a number >= 0 and < 1"),
-        ({"epsilon": 1, "rho": 1, "source": SOURCE}, "rho must be left out if epsilon is given"),
-        ({"rho": 1, "delta": "1e-6", "source": SOURCE}, "delta must be left out if rho is given"),
-        ({"promise": "{", "source": SOURCE}, "promise must be the JSON of a guarantee"),
-        (
-            {"promise": {"kind": "pure", "bound": "1"}, "source": SOURCE},
-            "a guarantee of kind pure. State it with epsilon",
-        ),
-        (
-            {"promise": {"kind": "laplace", "bound": "-1"}, "source": SOURCE},
-            "promise must be .*epsilon must be a number",
-        ),
-        ({"promise": {"kind": "mine"}, "source": SOURCE}, "got 'mine'"),
-        ({"promise": [1], "source": SOURCE}, "promise must be the JSON"),
-        (
-            {"promise": {"kind": "finite-pair", "outcomes": [["1e999999", "1"]]}, "source": SOURCE},
-            "fractions, such as",
-        ),
-        ({"promise": "[" * 10_000, "source": SOURCE}, "promise must be the JSON"),
-        ({"promise": '{"kind": "copies", "count": 2, "of": ' * 400, "source": SOURCE}, "promise must be the JSON"),
-    ],
-)
-def test_declared_with_invalid_parameters_names_them(wrong: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidParameter, match=told):
-        Declared(**wrong)
-
-
 def test_declared_refuses_to_draw_and_estimate_with_the_reason() -> None:
     made: Mechanism = Declared(epsilon=1, source=SOURCE)
     for ask in (

@@ -110,47 +110,6 @@ def test_epsilons_of_questions_add_up_to_at_most_the_survey() -> None:
         Survey("s", questions, Decimal(2), 2).questionnaire()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("rounds = 4", "ruonds = 4", r"health\.toml: \[survey\] .*'ruonds'.*Did you mean rounds\?"),
-        ("rounds = 4", "rounds = 0", r"\[survey\] rounds must be a whole number from 1 .*: got 0"),
-        ("rounds = 4", 'rounds = "4"', r"\[survey\] rounds must be a whole number: got '4'"),
-        ("rounds = 4", "rounds = true", r"\[survey\] rounds must be a whole number: got True"),
-        ("rounds = 4", "rounds = 4\nrounds = 5", r"health\.toml must be a TOML file: .*line 12"),
-        ("epsilon = 1.5", "epsilon = -1", r"\[survey\] epsilon must be a number above 0: got -1"),
-        ("epsilon = 1.5", "epsilon = inf", r"\[survey\] epsilon must be a number above 0: got"),
-        ("epsilon = 1.5", "", r"\[survey\] epsilon is missing"),
-        ("answer = 2", "answer = 4", r'\[survey\] answer must be "all", or how many of the 3 .*: got 4'),
-        ("answer = 2", 'answer = "two"', r'\[survey\] answer must be "all".*: got \'two\''),
-        ('name = "health"', "", r"\[survey\] name is missing"),
-        ('name = "health"', 'name = "a:b"', r"\[survey\] name must be .*colon: got 'a:b'"),
-        ('title = "Health and habits"', "title = 3", r"\[survey\] title must be a text in quotes: got 3"),
-        ("languages.de]\ntitle", "languages.de]\ntittle", r"languages\.de .*'tittle'.*Did you mean title"),
-        ("languages.de]\ntitle", "languages.d_e]\ntitle", r"languages must be .*tags"),
-        ('name = "smoke"', 'name = "mood"', r"\[\[question\]\] 2 name .*'mood' twice"),
-        ('name = "smoke"', 'name = "respondents"', r"\[\[question\]\] 2 name .*got 'respondents'"),
-        ('kind = "yes-no"', 'kind = "maybe"', r"\[\[question\]\] 2 kind must be one of choice, yes-no, number"),
-        ('kind = "yes-no"', 'kind = "yes-no"\ncategories = ["a", "b"]', r"categories must be left out .*kind yes-no"),
-        ('kind = "yes-no"', "", r"\[\[question\]\] 2 categories is missing|got None"),
-        ("upper = 14.5", "upper = 14.5\nunit = 3", r"\[\[question\]\] 3 unit must be a text in quotes: got 3"),
-        ("upper = 14.5", f'upper = 14.5\nunit = "{"h" * 41}"', r"3 unit must be a text of at most 40 characters"),
-        ('kind = "yes-no"', 'kind = "yes-no"\nunit = "h"', r"unit must be left out of a question of kind yes-no"),
-        ('["good", "fair", "bad"]', '["good"]', r"\[\[question\]\] 1 categories must be .*two.*got \['good'\]"),
-        ('["good", "fair", "bad"]', '["a", "b", "a"]', r"categories must be .*'a' 2 times. Remove one"),
-        ('["good", "fair", "bad"]', '["good", "fair"]', r"languages.*2 answers|languages.*3 answers"),
-        ("upper = 14.5", "upper = 0", r"\[\[question\]\] 3 upper must be greater than lower, 0: got 0"),
-        ("upper = 14.5", "", r"\[\[question\]\] 3 upper is missing"),
-        ("[survey]", "[surveys]", r"health\.toml .*'surveys'.*Did you mean survey"),
-    ],
-)
-def test_message_names_file_key_value_and_remedy(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in TEXT
-    with pytest.raises(InvalidParameter, match=message) as raised:
-        survey_of(tmp_path, TEXT.replace(old, new, 1))
-    assert "health.toml" in str(raised.value)
-
-
 @pytest.mark.parametrize("kind", ["laplace", "no-such", "rappor"])
 def test_mechanism_that_does_not_fit_is_an_error(tmp_path: Path, kind: str) -> None:
     survey = survey_of(tmp_path, TEXT.replace('kind = "yes-no"', f'kind = "yes-no"\nmechanism = "{kind}"'))
