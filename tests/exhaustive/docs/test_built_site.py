@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -61,3 +66,75 @@ def test_inventory_of_the_site_has_the_public_python_names(site: Path) -> None:
     assert found["ldp_budget.compose"] == "py:function"
     assert found["ldp_budget.BudgetExceeded"] == "py:exception"
     assert len(found) > 400
+
+
+# -- what a reader sees ------------------------------------------------------------------------------------------------
+
+
+def test_formulas_of_the_site_are_typeset_without_a_script(site: Path) -> None:
+    text = (site / "reference" / "mechanisms" / "oue.html").read_text(encoding="utf-8")
+    assert re.search(r'<math [^>]*display="block">.*?<mfrac>', text)
+    assert "$$" not in text
+
+
+def test_front_page_of_the_site_has_a_report_and_three_doors(site: Path) -> None:
+    text = (site / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'<img alt="A page of a report[^"]*" src="_images/report.png"', text)
+    doors = ["Plan a survey", "Build an application", "Verify a promise"]
+    assert re.findall(r"<strong>((?:Plan|Build|Verify) [^<]*)</strong>", text) == doors
+    assert "All pages" not in text
+
+
+def test_sidebar_of_the_site_is_grouped_and_opens_the_group_of_the_page(site: Path) -> None:
+    text = (site / "guides" / "backup.html").read_text(encoding="utf-8")
+    groups = re.findall(r"<details class=.group.( open)?><summary class=.caption.>([^<]*)<", text)
+    assert len(groups) >= 8
+    assert [name for state, name in groups if state] == ["Operate"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no Chromium")
+    with sync.sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "lead"),
+    [
+        ("margin of error", "start/first-survey"),
+        ("court", "explanation/privacy-officers"),
+        ("한국어", "ko/quickstart"),
+        ("응답자", "ko/faq"),
+        ("kotlin", "guides/devices"),
+        ("docker", "guides/docker"),
+        ("erase", "guides/erase-a-user"),
+        ("composition", "explanation/which-composition-rule"),
+    ],
+)
+def test_search_of_the_site_leads_with_the_page(site: Path, browser: Any, words: str, lead: str) -> None:
+    """A guide comes before benchmarks and the changelog, and Korean words are found without their endings."""
+    page = browser.new_page()
+    page.goto(f"{(site / 'search.html').as_uri()}?q={quote(words)}")
+    link = page.wait_for_selector("#search-results li a")
+    assert link.get_attribute("href").partition(".html")[0] == lead
+    page.close()
+
+
+def test_copy_button_of_the_site_leaves_out_prompts_and_outputs(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto((site / "start" / "quickstart.html").as_uri())
+    copied = page.evaluate(
+        """() => {
+            const blocks = [...document.querySelectorAll("div.highlight")];
+            const block = blocks.find((each) => each.innerText.includes("ls budget"));
+            return copyTargetText(block.querySelector("button.copybtn"));
+        }"""
+    )
+    assert copied.strip() == "ls budget.db*"
+    page.close()
