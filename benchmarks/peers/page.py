@@ -40,7 +40,6 @@ def page(results: Figure) -> str:
         _spend(_of(figures, "spend")),
         _collect(figures, results),
         _estimate(_of(figures, "estimate")),
-        _memory(results),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -368,28 +367,3 @@ def _estimate(figures: list[Figure]) -> str:
     )
     more = f"Time from {work.ESTIMATED_REPORTS:,} reports to the counts of 128 answers:"
     return f"## Estimate\n\n{said}\n\n{pivot(rows)}\n\n{more}\n\n{pivot(speeds)}"
-
-
-def _memory(results: Figure) -> str:
-    figures = _of(results["figures"], "memory")
-    rows = []
-    for library in results["libraries"]:
-        own = [each for each in figures if each["library"] == library]
-        if not own:
-            continue
-        cells = []
-        for task in work.TASKS:
-            found = {each["way"]: each["more"] for each in own if each["case"] == task and "more" in each}
-            cells.append(", ".join(f"{way} {more:.1f}".strip() for way, more in found.items()) or "—")
-        base = next((f"{each['baseline']:.0f}" for each in own if "baseline" in each), "")
-        rows.append([library, base, *cells])
-    said = prose(
-        "The most memory ever resident, in MB (10⁶ bytes): of a process that has imported what the work needs, "
-        "and how "
-        "much more it took for the work: one calibration; 1,000 × RR(1); 1,000 spends; 50,000 reports of OUE, d "
-        "= 128 "
-        "(GRR where that is not offered), held in memory, then added up, or estimated from. Several ways of one "
-        "library "
-        "are one after the other in one process, which counts as the most of all so far."
-    )
-    return f"## Memory\n\n{said}\n\n{table(' | '.join(['library', 'imports:', *work.TASKS]), rows)}"

@@ -42,7 +42,7 @@ PAGES = {
 """The pages: a title and the subjects of each."""
 EXAMPLES = Path(ldp_budget_service.__file__).with_name("examples.json")
 WIDTH = 100
-MOST_LINES = 18
+MOST_LINES = 14
 """Of a response; the rest is cut."""
 COMMON = (
     "malformed",

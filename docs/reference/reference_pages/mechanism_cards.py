@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ldp_budget.registry.certification import proved_range
 from ldp_budget.registry.plugins import registry
 from ldp_budget.sdk import parameters as fields
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
@@ -60,9 +59,6 @@ def parameters(mechanism: type[Mechanism]) -> Iterator[str]:
     yield ""
     if others:
         yield from (f"Other names: {', '.join(f'`{other}`' for other in others)}.", "")
-    proved = proved_range(mechanism.name)
-    if proved:
-        yield from (f"The guarantee is proved (`exact` in `ldp-budget mechanisms`) for: {proved}.", "")
     yield from (_row(field) for field in mechanism.fields.values())
     yield ""
 
@@ -104,7 +100,8 @@ def overview() -> Iterator[str]:
         "`maximum`, `sensitivity`, `scale` and `sigma` are in the unit of the users' values.",
         "",
         "Give an option on the command line, such as `--domain-size 7`, or a keyword in Python, `domain_size=7`. A *derived* "
-        "parameter replaces a target: build the mechanism from it in place of calibrating it.",
+        "parameter replaces a target: build the mechanism from it in place of calibrating it. [The table of "
+        "proofs](../../evidence/proofs.md) says for which parameters a guarantee is proved.",
     )
     kinds = {
         "Answers": lambda cls: issubclass(cls, FrequencyMechanism),

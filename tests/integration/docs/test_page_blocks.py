@@ -34,7 +34,7 @@ ENDS = [page for page in PAGES if page not in {each for other in PAGES for each 
 NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
     "collect-from-csv": ("pandas", "polars", "pyarrow"),
-    "clusters": ("apache_beam", "distributed", "pyarrow", "ray"),
+    "clusters": ("apache_beam", "distributed", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),
     "monitoring": ("fastapi", "prometheus_client", "uvicorn"),
     "operations": ("fastapi", "prometheus_client", "uvicorn"),
