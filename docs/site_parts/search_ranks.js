@@ -7,7 +7,9 @@ const RANKS = [
   [/^korean-terms$/, -6],
   [/^tutorials\/examples\//, -6],
   [/^reference\//, -3],
-  [/^(start|guides|help)\//, 5],
+  [/^start\//, 6],
+  [/^(guides|help)\//, 5],
+  [/^explanation\/glossary$/, 0],
   [/^(tutorials|explanation)\//, 2],
 ];
 

@@ -129,12 +129,10 @@ def test_search_of_the_site_leads_with_the_page(site: Path, browser: Any, words:
 def test_copy_button_of_the_site_leaves_out_prompts_and_outputs(site: Path, browser: Any) -> None:
     page = browser.new_page()
     page.goto((site / "start" / "quickstart.html").as_uri())
-    copied = page.evaluate(
-        """() => {
-            const blocks = [...document.querySelectorAll("div.highlight")];
-            const block = blocks.find((each) => each.innerText.includes("ls budget"));
-            return copyTargetText(block.querySelector("button.copybtn"));
-        }"""
-    )
+    block = page.locator("div.highlight", has_text="ls budget").first
+    page.evaluate("document.addEventListener('copy', () => { window.copied = document.activeElement.value; }, true)")
+    block.hover()
+    block.locator("button.copybtn").click()
+    copied = page.evaluate("window.copied")
     assert copied.strip() == "ls budget.db*"
     page.close()
