@@ -20,6 +20,7 @@ SKETCHES: dict[str, dict[str, Any]] = {
     "loloha": {"epsilon_lifetime": 2, "epsilon_first": 1, "domain_size": 9, "hashes": 16},
     "heavy-hitters": {"epsilon": 1, "length": 4},
     "rappor": {"bits": 16, "hashes": 1, "cohorts": 2, "epsilon": 1, "epsilon_lifetime": 2},
+    "olh": {"epsilon": 1, "domain_size": 9, "functions": 16},
 }
 
 
