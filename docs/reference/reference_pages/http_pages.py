@@ -32,8 +32,7 @@ SUBJECTS = {
 }
 """The title and the subject of each tag of the OpenAPI description."""
 PAGES = {
-    "spending": ("Charge users", ("spending",)),
-    "users": ("Users", ("users",)),
+    "users": ("Users and charges", ("spending", "users")),
     "policies": ("Policies", ("policies",)),
     "collections": ("Collections and reports", ("collections", "reports", "respondents")),
     "calculations": ("Calculations", ("questions",)),

@@ -112,7 +112,7 @@ def browser() -> Iterator[Any]:
         ("한국어", "ko/quickstart"),
         ("응답자", "ko/faq"),
         ("kotlin", "guides/devices"),
-        ("docker", "guides/docker"),
+        ("docker", "guides/operations"),
         ("erase", "guides/erase-a-user"),
         ("composition", "explanation/which-composition-rule"),
     ],

@@ -39,15 +39,14 @@ def test_programs_that_a_page_writes_are_run_by_it(page: Path) -> None:
 
 # Blocks that no test runs, by page. A new one is seen in the difference of this table.
 NOT_RUN = {
+    "docs/guides/backup.md": 1,
     "README.ko.md": 2,
     "README.md": 2,
     "docs/README.md": 1,
     "docs/guides/citus.md": 2,
     "docs/guides/devices.md": 1,
     "docs/guides/clusters.md": 1,
-    "docs/guides/docker.md": 1,
-    "docs/guides/move-a-ledger.md": 1,
-    "docs/guides/operations.md": 1,
+    "docs/guides/operations.md": 2,
     "docs/guides/report.md": 1,
     "docs/guides/publish-a-survey.md": 1,
     "docs/guides/scaling.md": 3,
