@@ -630,7 +630,7 @@ MUTANTS = (
         "verify/ldp_budget_verify/exact/dominance.py",
         "        if curve.at(kink) > most:\n",
         "        if False:\n",
-        "unit/verification/test_verification.py",
+        "unit/verification/test_unchecked_cases.py",
     ),
     Mutant(
         "audit-of-twice-the-risk",

@@ -197,6 +197,13 @@ def test_verify_of_a_too_small_cap_is_violated() -> None:
     assert verify(promising(rappor, Memoised(curve, cut, relation=promise.relation))).verdict == VIOLATED
 
 
+def test_check_of_a_memoised_guarantee_holds_one_report_to_its_first_point() -> None:
+    """The cap is of all reports: one report may not lose as much."""
+    thirds = Comparison.rows((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4)))
+    assert check(Memoised(("1.0987", "1.5"), 2), thirds).verdict == HOLDS
+    assert check(Memoised(("1.0986", "1.5"), 2), thirds).verdict == VIOLATED
+
+
 def test_verify_of_a_curve_of_one_report_is_violated() -> None:
     """The ε of one report promised for every number of them, as Jeong, Hong and Seo 2020 read."""
     rappor = ldp_budget.mechanism("rappor")(bits=32, hashes=2, cohorts=8, f="0.5", p="0.25", q="0.75")
