@@ -58,8 +58,8 @@ COMMON = (
     "clock-error",
 )
 """The error codes of every operation that needs an API key and the ledger."""
-EVERYWHERE = ("min_position",)
-"""Parameters that the conventions describe once."""
+EVERYWHERE = {"min_position": "journal-positions", "Idempotency-Key": "idempotency-keys"}
+"""Parameters that the conventions describe once, with the heading."""
 MEANINGS = {
     "user": "The user.",
     "users": "The users; for `compare` their number.",
@@ -176,10 +176,7 @@ def operation_section(method: str, path: str, operation: dict[str, Any], shown: 
     for paragraph in operation.get("description", operation["summary"]).split("\n\n"):
         yield from (" ".join(paragraph.split()), "")
     access = ACCESS[method, path]
-    yield from (
-        f"Scope {access.scope}; policy-bound key: {access.policy}; collection-bound key: {access.collection}.",
-        "",
-    )
+    yield from (f"Scope {access.scope}; {bound_keys(access.policy, access.collection)}.", "")
     yield from parameter_list(operation)
     yield from body_list(f"{method} {path}", operation, shown)
     recorded = [example for example in examples() if (example["method"], example["route"]) == (method, path)]
@@ -198,6 +195,13 @@ def operation_section(method: str, path: str, operation: dict[str, Any], shown: 
     yield from problems(operation)
 
 
+def bound_keys(policy: str, collection: str) -> str:
+    """What keys that are bound to policies or collections may do."""
+    if policy == collection:
+        return f"bound keys: {policy}"
+    return f"policy-bound key: {policy}; collection-bound key: {collection}"
+
+
 def parameter_list(operation: dict[str, Any]) -> Iterator[str]:
     listed = [
         one
@@ -210,9 +214,13 @@ def parameter_list(operation: dict[str, Any]) -> Iterator[str]:
         yield f"- `{one['name']}` ({one['in']}, {type_of(one['schema'])}{required}): {meaning}"
     if listed:
         yield ""
-    for one in operation.get("parameters", []):
-        if one["name"] in EVERYWHERE:
-            yield from (f"[`{one['name']}`](../http.md#journal-positions) in the query.", "")
+    links = [
+        f"[`{one['name']}`](../http.md#{EVERYWHERE[one['name']]})"
+        for one in operation.get("parameters", [])
+        if one["name"] in EVERYWHERE
+    ]
+    if links:
+        yield from (f"Also: {', '.join(links)}.", "")
 
 
 def body_list(name: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
