@@ -44,7 +44,7 @@ _ABOUT = {
 }
 
 
-_SHARES = {"Start": "Design", "Extend": "Operate"}
+_SHARES = {"Start": "Design", "Policies": "Spend", "Users": "Spend", "Extend": "Operate"}
 
 
 def groups() -> dict[str, list[str]]:
@@ -242,7 +242,7 @@ def groups_page(titles: list[str]) -> Iterator[str]:
     shared = shared_options()
     names = [name for title in titles for name in groups()[title]]
     yield from (
-        f"# Commands: {' and '.join(titles).lower()}",
+        f"# Commands: {', '.join(titles).lower()}",
         "",
         " ".join(filter(None, (_ABOUT.get(title, "") for title in titles))),
         "",
