@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 import ldp_budget

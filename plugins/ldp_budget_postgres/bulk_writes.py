@@ -46,7 +46,7 @@ HERE = "ANY(%(here)b::int4[])"
 ONE = "%(here)s::int4"
 """The same for one partition, which such an engine plans faster."""
 _ALL_FROM = " SELECT * FROM"
-MOST_VALUES = 100
+MOST_VALUES = 8
 """Largest number of rows that a sharded engine inserts as values, in which it reads the partitions without a plan."""
 
 

@@ -38,7 +38,7 @@ CHECK_SECONDS = 20.0
 """Largest age of the last check of a node when a transaction uses it."""
 DOWN_SECONDS = 2.0
 """Time after a node's failure in which its partitions are refused at once, so that other users do not wait for it."""
-SHARDS_OF_NODE, PARTITIONS_OF_SHARD = 4, 16
+SHARDS_OF_NODE, PARTITIONS_OF_SHARD = 2, 16
 """Shards of a new ledger for each of its nodes, and the largest mean number of partitions in one. Charges of one shard share
 statements; a shard is on one node, so that a ledger can grow to as many nodes as it has shards."""
 DETOUR_SECONDS = 5.0

@@ -324,6 +324,24 @@ def test_node_is_added_and_shards_move_while_users_are_charged() -> None:
             assert accountant.verify().ok
 
 
+def test_node_with_another_address_is_used_again() -> None:
+    with own_cluster(workers=1) as nodes:
+        ledger = nodes.new_ledger(PARTITIONS)
+        with Accountant(ledger) as accountant:
+            accountant.set_policy("default", ["lifetime=100"])
+            accountant.spend("alice", COIN, key="k")
+            worker = nodes.servers[1]
+            worker.stop()
+            worker.port = None
+            worker.restart()
+            nodes.run(
+                f"SELECT citus_update_node(nodeid, '127.0.0.1', {worker.port}) FROM pg_dist_node WHERE groupid = 1"
+            )
+            until(lambda: accountant.spend("bob", COIN))
+            assert accountant.spend("alice", COIN, key="k").repeated
+            assert accountant.verify().ok
+
+
 def test_moved_partition_is_refused_on_an_unsafe_node() -> None:
     with own_cluster() as nodes:
         ledger = nodes.new_ledger(PARTITIONS)
