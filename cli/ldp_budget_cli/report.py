@@ -27,7 +27,7 @@ from .inputs import find_collection
 from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, print_json
-from .page_files import PAPERS, check_page, is_pdf, write_page
+from .page_files import PAPERS, check_page, write_page
 from .progress import progress, reading_reports
 from .survey_estimate import check_options
 
@@ -111,7 +111,7 @@ def report(
     if as_json and out is None:
         raise click.UsageError("--json needs --out: standard output has the page otherwise. Add --out FILE.")
     if out is not None:
-        check_page(out, overwrite, "markdown" if markdown else "html", pdf=not markdown)
+        check_page(out, overwrite, "markdown" if markdown else "html or pdf")
     texts(language)  # raises for a language without texts
     collection = find_collection(ctx, name)
     weighting = None
@@ -136,7 +136,7 @@ def report(
             weighting=weighting,
         )
     _check_invited(invited, summary)
-    page = markdown_page(summary, language) if markdown else html_page(summary, language, _paper(paper, out))
+    page = markdown_page(summary, language) if markdown else html_page(summary, language, paper or "")
     for first, second in summary.twins:
         click.echo(
             f"Warning: {first} and {second} have the same content; reports that count twice make the margins too small",
@@ -145,7 +145,7 @@ def report(
     if out is None:
         click.echo(page)
     else:
-        write_page(out, _file(out, page))
+        write_page(out, page)
         print_note(f"Page about {counted(summary.answered, 'answer')} written to {out}")
     if as_json:
         verified = None if summary.ledger is None else summary.ledger.ok
@@ -158,19 +158,6 @@ def report(
             err=True,
         )
         sys.exit(1)
-
-
-def _paper(paper: str | None, out: str | None) -> str:
-    return paper or (PAPERS[0] if out is not None and is_pdf(out) else "")
-
-
-def _file(out: str, page: str) -> str | bytes:
-    """Return what to write: the page, or a PDF file of it."""
-    if not is_pdf(out):
-        return page
-    from ldp_budget_surveys.pages.pdf import pdf
-
-    return pdf(page)
 
 
 def _check_invited(invited: int | None, summary: Summary) -> None:

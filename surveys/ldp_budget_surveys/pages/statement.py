@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.errors import InvalidParameter, LedgerError, UserErased
 from ldp_budget.ledger.calendar import from_micros
 
+from .report_texts import texts as report_texts
 from .statement_texts import TEXTS, Texts
 from .summary_blocks import Code, Facts, Grid, Meter, Note, Section, certainty, loss
 from .summary_page import html_document
@@ -163,6 +164,7 @@ def statement_page(statement: Statement, language: str = "en") -> str:
     warning = "" if statement.verified else f'<p class="note warning">{escape(texts.failed)}</p>'
     return html_document(
         language=language,
+        made=report_texts(language).date(statement.at),
         title=texts.title.format(user=statement.user),
         asked_by=texts.kind,
         purpose=said or texts.summary.format(charges=len(_kept(statement)), ledger=statement.ledger),

@@ -109,7 +109,8 @@ def _meaning(say: Texts, subject: Subject) -> str:
     if found["epsilon"] is None:
         return say("meaning.none")
     key = "meaning.several" if len(subject.questions) > 1 else "meaning.single"
-    said = say(key, epsilon=say.loss(found["epsilon"]), sure=_sure(say, found))
+    sure, but = say.certainty(found["epsilon"]), but_for(say, found["delta"])
+    said = say(key, epsilon=say.loss(found["epsilon"]), sure=sure, but=but)
     if not isinstance(guarantee, Memoised):
         return said
     # Without a bound on the number of different memoized answers, only the reports of one answer are bounded together.

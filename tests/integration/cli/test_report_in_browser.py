@@ -66,6 +66,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         command("report", name, out, "--out", made[-1], *more)
     made.append(folder / "none.html")
     command("report", "mood", "--out", made[-1])
+    for language in ("ko", "de"):
+        made.append(folder / f"{language}.html")
+        command("report", "mood", folder / "mood.reports", "--language", language, "--out", made[-1])
     made += weighted(command, folder)
     return made
 

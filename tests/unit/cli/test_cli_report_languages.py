@@ -104,3 +104,10 @@ def test_report_pdf_without_weasyprint_says_what_to_install(
 def test_report_pdf_as_markdown_is_refused(survey_line: CommandLine) -> None:
     said = survey_line.error("report", "health", "r", "--markdown", "--out", "page.pdf", code=2)
     assert "--out must end in .md or .markdown or .txt, because the page is markdown" in said
+
+
+@pytest.mark.parametrize("out", ["page.docx", "page", "page.pdf.txt"])
+def test_report_to_a_file_of_another_kind_is_an_error(survey_line: CommandLine, out: str) -> None:
+    said = survey_line.error("report", "health", "r", "--out", out, code=2)
+    assert f"--out must end in .html or .htm or .pdf, because the page is html or pdf: got {out}" in said
+    assert not Path(out).exists()
