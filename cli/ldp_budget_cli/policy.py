@@ -299,11 +299,20 @@ def _show_versions(ledger: Accountant | Client, name: str, as_json: bool) -> Non
                 "change": row["change"],
                 "limits": "; ".join(row["limits"]) or "none",
                 **({"zone": row["zone"]} if any(each["zone"] != "UTC" for each in rows) else {}),
+                **(_proposal(row) if any(each["proposal"] for each in rows) else {}),
                 **({"override": row["override"]} if any(each["override"] for each in rows) else {}),
             }
             for row in rows
         ]
     )
+
+
+def _proposal(row: dict[str, Any]) -> dict[str, Any]:
+    """Return who proposed a version and who approved it, and the reason; nothing of a version without a proposal."""
+    if row["proposal"] is None:
+        return dict.fromkeys(("proposed by", "approved by", "reason"))
+    by = {"proposed by": row["proposed_by"], "approved by": row["approved_by"]}
+    return {**{name: who or "this machine" for name, who in by.items()}, "reason": row["reason"]}
 
 
 def _override(ledger: BudgetClient, policy: Policy) -> str | None:

@@ -700,12 +700,12 @@ class Accountant:
         """Store a checkpoint of the head of every partition; reuse the newest one if nothing was written since.
 
         Returns:
-            The head of the checkpoint. Note it outside the ledger, for `verify`.
+            The head, as `verify` returns it. Note it outside the ledger, for `verify`.
 
         Raises:
             LedgerError: the ledger cannot be opened, read or trusted.
         """
-        return checkpoints.head_of(checkpoints.take(self._ledger))
+        return checkpoints.head_to_note(checkpoints.take(self._ledger))
 
     def verify(
         self, expect: str | None = None, *, on_progress: Callable[[int, int], None] | None = None

@@ -42,7 +42,7 @@ SCOPES = (SPEND, COLLECT, READ, STATEMENT, POLICY, ERASE, AUDIT, ADMIN)
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 """The permitted names of API keys."""
 MOST_REASON = 500
-"""The largest number of characters in the reason of an override."""
+"""The largest number of characters in the reason of a proposal or an override."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _DIGEST = re.compile(r"[0-9a-f]{1,128}")
@@ -241,7 +241,7 @@ _SHAPES: Mapping[str, tuple[_Tests, _Tests]] = {
     KEY_REVOKED: ({}, {}),
     INVITATIONS_REVOKED: ({"user": _is_whom}, {"secret": _is_secret}),
     DEMANDED: ({"demanded": _is_flag}, {}),
-    PROPOSED: ({"against": is_whole, "terms": _is_terms}, {}),
+    PROPOSED: ({"against": is_whole, "terms": _is_terms}, {"reason": _is_reason}),
     APPROVED: ({"proposal": is_whole}, {}),
     WITHDRAWN: ({"proposal": is_whole}, {}),
     OVERRIDDEN: ({"version": is_whole, "reason": _is_reason, "reasons": _is_texts}, {}),

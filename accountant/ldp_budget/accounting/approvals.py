@@ -18,7 +18,7 @@ from .admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
 from .call_options import PolicyTerms
 from .policies import Policy
 from .policy_approval import NOTHING_AGREED, ApprovalState, Proposal, relaxations, terms_of
-from .policy_versions import in_zone_of, propose, with_shares
+from .policy_versions import check_reason, in_zone_of, propose, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,12 +80,15 @@ class Approvals:
             raise ApprovalConflict(None, "the demand for approvals can be lifted only on the machine of the ledger")
         self._agreed.append(lambda _: (DEMANDED, ALL, {"demanded": demanded}))
 
-    def propose(self, name: str, limits: Sequence[Limit | str], **terms: Unpack[PolicyTerms]) -> Proposal:
+    def propose(
+        self, name: str, limits: Sequence[Limit | str], *, reason: str | None = None, **terms: Unpack[PolicyTerms]
+    ) -> Proposal:
         """Propose a version of a policy, with the arguments of `Accountant.set_policy`; no policy is set.
 
         Parameters:
             name: of the policy.
             limits: as in `set_policy`.
+            reason: for those who approve it, of at most 500 characters; None for none.
             terms: as in `set_policy`: see `PolicyTerms`.
 
         Returns:
@@ -95,6 +98,7 @@ class Approvals:
             InvalidParameter: an argument has the wrong type, or the policy is contradictory.
         """
         check_options(terms, PolicyTerms)
+        given = {} if reason is None else {"reason": check_reason("reason", reason)}
         proposed = propose(name, limits, **terms)
 
         def decide(agreed: ApprovalState) -> tuple[str, str, dict[str, Any]]:
@@ -103,7 +107,7 @@ class Approvals:
             if terms.get("zone") is None and previous is not None:
                 wanted = in_zone_of(previous, wanted)
             against = 0 if previous is None else previous.version
-            return PROPOSED, name, {"against": against, "terms": terms_of(wanted)}
+            return PROPOSED, name, {"against": against, "terms": terms_of(wanted), **given}
 
         record = self._agreed.append(decide)
         return self._agreed.now()[0].proposals[record.number]

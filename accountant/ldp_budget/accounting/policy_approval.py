@@ -89,7 +89,7 @@ class Proposal:
 
     The proposal is valid only for the version `against`, the newest one when it was proposed, or 0 for a new
     policy. `by` is the proposer, `ended` the outcome ("approved" or "withdrawn"), and `ended_by` the principal
-    behind the outcome. In both, None means a user of the ledger's machine.
+    behind the outcome. In both, None means a user of the ledger's machine. `reason` is the proposer's, None without one.
     """
 
     number: int
@@ -99,6 +99,7 @@ class Proposal:
     by: str | None
     ended: str | None = None
     ended_by: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,10 @@ class ApprovalState:
         if kind == DEMANDED:
             return replace(self, demanded=body["demanded"] or (self.demanded and by is not None))
         if kind == PROPOSED:
-            return self._with(Proposal(number, name, body["against"], canonical_json(body["terms"]), by))
+            reason = body.get("reason")
+            return self._with(
+                Proposal(number, name, body["against"], canonical_json(body["terms"]), by, reason=reason)
+            )
         before = self.proposals.get(body["proposal"])
         if before is None or before.ended is not None or (kind == APPROVED and by == before.by):
             return self
@@ -138,16 +142,19 @@ class ApprovalState:
     def _with(self, proposal: Proposal) -> ApprovalState:
         return ApprovalState(self.demanded, {**self.proposals, proposal.number: proposal})
 
-    def approves(self, policy: str, against: int, terms: str) -> bool:
-        """True if a change was approved.
+    def approval(self, previous: Policy | None, policy: Policy) -> Proposal | None:
+        """The approved proposal of a change; None if the change was not approved.
 
         Parameters:
-            policy: the name of the policy.
-            against: the version before the change, 0 for a new policy.
-            terms: the policy after the change, see `terms_of`.
+            previous: the version before the change, None for a new policy.
+            policy: the policy after the change.
         """
-        wanted = policy, against, terms, APPROVED
-        return any((each.policy, each.against, each.terms, each.ended) == wanted for each in self.proposals.values())
+        against = 0 if previous is None else previous.version
+        wanted = policy.name, against, canonical_json(terms_of(policy)), APPROVED
+        found = (
+            each for each in self.proposals.values() if (each.policy, each.against, each.terms, each.ended) == wanted
+        )
+        return next(found, None)
 
 
 NOTHING_AGREED = ApprovalState(False, {})
@@ -183,22 +190,21 @@ def terms_of(policy: Policy) -> dict[str, Any]:
 
 def unapproved(reading: Reading, previous: Policy | None, policy: Policy) -> tuple[str, ...]:
     """The reasons why a change is a relaxation, if a demanded approval is missing; otherwise empty."""
-    agreed = _agreed(reading.rows.admin_log())
+    agreed = agreed_in(reading.rows.admin_log())
     reasons = relaxations(previous, policy) if agreed.demanded else ()
-    against = 0 if previous is None else previous.version
-    approved = reasons and agreed.approves(policy.name, against, canonical_json(terms_of(policy)))
-    return () if approved else reasons
+    return () if reasons and agreed.approval(previous, policy) else reasons
 
 
 def check_key_maker(reading: Reading) -> None:
     """Raise `ApprovalConflict` if this ledger demands approvals."""
-    if _agreed(reading.rows.admin_log()).demanded:
+    if agreed_in(reading.rows.admin_log()).demanded:
         raise ApprovalConflict(
             None, "this ledger demands approvals, so keys can be made only on the machine of the ledger"
         )
 
 
-def _agreed(records: Iterable[AdminLogEntry]) -> ApprovalState:
+def agreed_in(records: Iterable[AdminLogEntry]) -> ApprovalState:
+    """Return the state of approvals after the records of a ledger."""
     agreed: ApprovalState = _Fold(False, {})
     made = {}
     for each in records:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .call_options import PolicyTerms
     from .limits import Limit
     from .plans import Plan
+    from .policy_approval import Proposal
     from .principals import Principal
 
 
@@ -249,10 +250,12 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
 
     `set_by` maps a version's number to the number of the API key that set it.
     """
+    from .policy_approval import agreed_in
+
     names: dict[int, str | None] = {0: None}
     rows: list[dict[str, Any]] = []
     newest: dict[str, Policy] = {}
-    reasons = overrides(reading)
+    reasons, agreed = overrides(reading), agreed_in(reading.rows.admin_log())
     for stored in reading.rows.policies():
         policy = Policy.read(stored.definition)
         key = set_by.get(stored.number, 0)
@@ -266,6 +269,7 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
                 "by": names[key],
                 "change": change(newest.get(policy.name), policy),
                 "override": reasons.get((policy.name, policy.version)),
+                **_approval(agreed.approval(newest.get(policy.name), policy)),
                 **_terms(policy),
             }
         )
@@ -283,6 +287,13 @@ def overrides(reading: Reading) -> dict[tuple[str, int], str]:
         if body is not None and fault_of(record.kind, record.name, body) is None:
             found[record.name, body["version"]] = body["reason"]
     return found
+
+
+def _approval(proposal: Proposal | None) -> dict[str, Any]:
+    if proposal is None:
+        return {"proposal": None, "proposed_by": None, "approved_by": None, "reason": None}
+    who = {"proposed_by": proposal.by, "approved_by": proposal.ended_by}
+    return {"proposal": proposal.number, **who, "reason": proposal.reason}
 
 
 def _terms(policy: Policy) -> dict[str, Any]:
@@ -375,14 +386,20 @@ def _unapproved(transaction: Transaction, previous: Policy | None, policy: Polic
     return unapproved(transaction, previous, policy)
 
 
+def check_reason(name: str, reason: str) -> str:
+    """Return the reason that an argument of this name gives. Raises `InvalidParameter`."""
+    from .admin_records import MOST_REASON
+
+    if not check_text(name, reason).strip() or len(reason) > MOST_REASON:
+        raise InvalidParameter(name, f"a reason of 1 to {MOST_REASON} characters", shown(reason))
+    return reason
+
+
 def check_override(reason: str | None, *, by_key: bool) -> None:
     """Check the reason of an override. Raises `InvalidParameter`, and `NotSupported` through an API key."""
     if reason is None:
         return
-    from .admin_records import MOST_REASON
-
-    if not check_text("override", reason).strip() or len(reason) > MOST_REASON:
-        raise InvalidParameter("override", f"a reason of 1 to {MOST_REASON} characters", shown(reason))
+    check_reason("override", reason)
     if by_key:
         raise NotSupported(
             "an override needs access to the machine of the ledger, not an API key",

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import LdpBudgetError, LedgerError
 from .key_rotation import secret_epochs
-from .models import EMPTY_CHAIN, Checkpoint, PartitionHead
+from .models import EMPTY_CHAIN, Checkpoint, PartitionHead, head_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,8 +72,16 @@ def noted(checkpoint: Checkpoint) -> list[PartitionLeaf]:
     return result
 
 
+def head_to_note(checkpoint: Checkpoint) -> str:
+    """Return the head to record outside the ledger: that of the only partition, or that of the checkpoint."""
+    leaves = noted(checkpoint)
+    if len(leaves) > 1:
+        return head_of(checkpoint)
+    return head_text(leaves[0].chain_hash, leaves[0].numbered_rows, leaves[0].collections)
+
+
 def head_of(checkpoint: Checkpoint) -> str:
-    """Return the head to record outside the ledger: the checkpoint's number and chain hash."""
+    """Return the head of a checkpoint: its number and chain hash."""
     return f"{checkpoint.number}-{checkpoint.chain_hash.hex()}"
 
 

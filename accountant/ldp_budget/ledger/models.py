@@ -171,7 +171,12 @@ class PartitionHead(NamedTuple):
 
         It consists of the chain hash and the counters that change without a new chain hash.
         """
-        return f"{self.chain_hash.hex()}{self.numbered_rows:012x}{self.collections:08x}"
+        return head_text(self.chain_hash, self.numbered_rows, self.collections)
+
+
+def head_text(chain_hash: bytes, numbered_rows: int, collections: int) -> str:
+    """Return the head of a partition as text."""
+    return f"{chain_hash.hex()}{numbered_rows:012x}{collections:08x}"
 
 
 class Repair(NamedTuple):

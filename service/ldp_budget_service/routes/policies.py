@@ -262,6 +262,11 @@ class ProposalAsked(PolicyAsked):
     """A version of a policy, as `PUT /v1/policies/{name}` takes it, and the name of the policy."""
 
     name: str = Field(min_length=1, max_length=200, examples=["default"])
+    reason: str | None = Field(
+        None,
+        description="Why, for the key that approves it, in at most 500 characters.",
+        examples=["A second wave of the survey"],
+    )
 
 
 class DemandAsked(Asked):
@@ -316,6 +321,7 @@ def propose(asked: ProposalAsked, request: Request, desk: Caller) -> Response:
         plan=None if asked.plan is None else asked.plan.plan(desk),
         shares=asked.parts(),
         zone=asked.zone,
+        reason=asked.reason,
     )
     policies = {policy.name: policy for policy in desk.accountant.policies()}
     return ok_with_position(desk.position(), _row(desk, policies, proposal))
@@ -395,6 +401,7 @@ def _row(desk: AuthContext, policies: Mapping[str, Policy], proposal: Proposal) 
         "terms": json.loads(proposal.terms),
         "at": None,
         "by": proposal.by,
+        "reason": proposal.reason,
         "mine": proposal.by == desk.key.name,
         "state": state,
         "ended_by": proposal.ended_by,

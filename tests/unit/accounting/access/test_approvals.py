@@ -322,3 +322,41 @@ def test_override_through_a_key_is_refused(officer: Accountant) -> None:
     Approvals(officer).demand()
     with pytest.raises(NotSupported, match="machine of the ledger"):
         officer.set_policy("default", ["lifetime=5"], override="please")
+
+
+# -- reasons, and who proposed and approved a version ------------------------------------------------------------------
+
+
+def test_version_of_a_proposal_names_its_proposer_approver_and_reason(
+    accountant: Accountant, officer: Accountant, other: Accountant
+) -> None:
+    number = Approvals(officer).propose("default", ["lifetime=6", "day=1"], reason="a second wave").number
+    Approvals(other).approve(number)
+    Approvals(officer).apply(number)
+    accountant.set_policy("default", ["lifetime=5", "day=1"])
+    lowered, raised, first = accountant.ledger.overview().policies()
+    names = ("proposal", "proposed_by", "approved_by", "reason", "by")
+    assert [raised[name] for name in names] == [number, "officer", "other", "a second wave", "officer"]
+    for row in (lowered, first):
+        assert [row[name] for name in names] == [None] * 5
+
+
+def test_version_that_was_set_in_another_way_names_no_proposal(
+    accountant: Accountant, officer: Accountant, other: Accountant
+) -> None:
+    """The approved terms, the version before and the policy must all be those of the version."""
+    approvals = Approvals(officer)
+    number = approvals.propose("default", ["lifetime=6", "day=1"]).number
+    Approvals(other).approve(number)
+    approvals.propose("default", ["lifetime=7", "day=1"])  # is not approved
+    accountant.set_policy("default", ["lifetime=7", "day=1"])
+    accountant.set_policy("default", ["lifetime=6", "day=1"])
+    accountant.set_policy("more", ["lifetime=6", "day=1"])
+    assert [row["proposal"] for row in accountant.ledger.overview().policies()] == [None] * 4
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "x" * 501, 5])
+def test_proposal_with_a_wrong_reason_is_refused_and_not_stored(officer: Accountant, reason: Any) -> None:
+    with pytest.raises(InvalidParameter, match="reason"):
+        Approvals(officer).propose("default", ["lifetime=6"], reason=reason)
+    assert Approvals(officer).all() == []
