@@ -18,6 +18,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 
 import axe_core
 from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget.accounting.approvals import Approvals
 from ldp_budget_service.api_keys import ApiKeys
 from survey_site import Site, running
 
@@ -201,8 +202,8 @@ def test_page_with_a_revoked_key_signs_out(site: Site, opened: Open) -> None:
 def proposed(page: Any, policy: str, *limits: str) -> Any:
     """Propose a change on the officer's page, and return its article."""
     page.click("summary")
-    page.fill("#proposed-policy", policy)
-    page.press("#proposed-policy", "Tab")  # the form is filled with the current terms first
+    page.select_option("#proposed-policy", policy)
+    page.fill("#proposed-reason", "a second wave")
     for row, limit in zip(page.locator(".limit-row").all(), limits, strict=True):
         period, epsilon = limit.split("=")
         row.locator("[name=period]").select_option(period)
@@ -221,7 +222,8 @@ def test_officer_page_raises_a_limit_with_two_keys_only(site: Site, opened: Open
     first.click("text=Require approval from now on")
     first.wait_for_selector("text=no single key can raise a limit")
     mine = proposed(first, "raised", "lifetime=2")
-    assert "it raises the limit lifetime=1 to lifetime=2" in mine.inner_text()
+    assert "It raises a limit: lifetime: ε = 1 (basic). New: lifetime: ε = 2 (basic)." in mine.inner_text()
+    assert "Reason: a second wave" in mine.inner_text()
     assert "Another person must approve it" in mine.inner_text()
     assert mine.get_by_role("button").all_inner_texts() == ["Withdraw"]
     # Nor does the API let one key do both, or set it without the other.
@@ -242,9 +244,71 @@ def test_officer_page_raises_a_limit_with_two_keys_only(site: Site, opened: Open
     assert [str(limit) for limit in accountant.policy("raised").limits] == ["lifetime=2"]
     second.wait_for_selector("[data-table=policies] tr:has-text('raised'):has-text('allows more')")
     newest = cells(second, "policies")[1]
-    assert newest[1:] == ["raised", "2", "allows more", "lifetime=2", "admin-key"]
+    who = ["admin-key", "policy-key", "admin-key", "a second wave"]
+    assert newest[1:] == ["raised", "2", "allows more", "lifetime: ε = 2 (basic)", *who]
     (row,) = [row for row in cells(second, "proposals")[1:] if row[0] == number]
-    assert (row[2], *row[4:]) == ("raised", "policy-key", "past", "admin-key")
+    assert (row[2], *row[4:]) == ("raised", "a second wave", "policy-key", "past", "admin-key")
+
+
+@pytest.mark.exhaustive
+def test_officer_page_shows_the_limits_of_a_policy_before_typing(site: Site, opened: Open) -> None:
+    page = opened("/officer", "policy")
+    page.click("summary")
+    *names, new = page.locator("#proposed-policy option").all_inner_texts()
+    assert sorted(names) == sorted(policy.name for policy in site.accountant.policies())
+    for name in (None, "=research", "default"):  # the first one is chosen at once
+        if name is not None:
+            page.select_option("#proposed-policy", name)
+        shown = [
+            (row.locator("[name=period]").input_value(), row.locator("[name=epsilon]").input_value())
+            for row in page.locator(".limit-row").all()
+        ]
+        limits = site.accountant.policy(page.input_value("#proposed-policy")).limits
+        assert shown == [(limit.period, str(limit.epsilon.normalize())) for limit in limits]
+        assert page.locator("#proposed-name").is_hidden()
+    page.select_option("#proposed-policy", label=new)
+    assert page.locator("#proposed-name").is_visible()
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_officer_page_says_records_and_reasons_in_sentences(site: Site, opened: Open, language: str) -> None:
+    """The content of a record was its JSON, and a reason the English of the API."""
+    accountant, keys = site.accountant, ApiKeys(site.accountant)
+    secret = keys.create(language, ["policy"], policies=["default"], expires=accountant.now() + timedelta(days=9))[1]
+    key = keys.find(secret)
+    assert key is not None
+    proposer = Approvals(accountant.acting_for(key.caller))
+    proposer.propose("default", ["lifetime=9,1e-6,zcdp"], reason="why not")
+    proposer.withdraw(proposer.propose("another", ["lifetime=1"], zone="Asia/Seoul").number)
+    body = {"text": "seen", "pages": [1, {"a": None}]}
+    accountant.record("note", "officer", body, expected=len(accountant.records()))
+    page = opened(f"/officer?lang={language}", "policy")
+    page.click("[data-table=proposals] button[aria-expanded]")
+    text = page.inner_text("#content")
+    for wrong in ("{", "}", "[", "]", '"', "undefined", "null", "lifetime=", "it drops the limit", "is a new policy"):
+        assert wrong not in text, wrong
+    if language != "en":
+        assert "Proposed" not in text
+        assert "The key may" not in text
+
+
+def test_officer_page_saves_the_statement_of_a_user(opened: Open) -> None:
+    page = opened("/officer?lang=ko", "admin")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.fill("#statement-user", "user 1")
+    with page.expect_download() as download:
+        page.click("#statement button")
+    assert re.fullmatch(r"ldp-budget-statement-\d{4}-\d\d-\d\d\.html", download.value.suggested_filename)
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert '<html lang="ko">' in text
+    assert "user 1" in text
+    assert not [url for url in asked if "user" in url.replace("/v1/users:statement", "")]
+    page.wait_for_selector("#statements-said:has-text('user 1')")
+    page = opened("/officer", "policy")
+    page.fill("#statement-user", "user 1")
+    page.click("#statement button")
+    page.wait_for_selector("#statements-said:has-text('this API key lacks the scope statement')")
 
 
 # -- how the pages are made ----------------------------------------------------------------------------------------

@@ -63,9 +63,9 @@ export class Problem extends Error {
   }
 }
 
-/** The response of the API; throws `Problem`. */
-export async function ask(path, { method = "GET", body } = {}) {
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY)}` };
+/** The response of the API, its text if it is not JSON; throws `Problem`. */
+export async function ask(path, { method = "GET", body, accept = "application/json" } = {}) {
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEY)}`, Accept: accept };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
   try {
@@ -73,6 +73,7 @@ export async function ask(path, { method = "GET", body } = {}) {
   } catch {
     throw new Problem(0, t("frame.unreachable"), "unreachable");
   }
+  if (response.ok && accept !== "application/json") return response.text();
   const found = await response.json().catch(() => ({}));
   if (!response.ok) throw new Problem(response.status, found.detail ?? response.statusText, (found.type ?? "").split("/").at(-1));
   return found;

@@ -1,7 +1,8 @@
 /* The privacy officer's page: policy versions, proposals that wait for approval, and verifications. */
 
-import { ask, byId, count, h, moment, named, Problem, run, t } from "./office.js";
-import { DataTable } from "./tables.js";
+import { ask, byId, count, h, LANGUAGE, moment, named, Problem, run, t } from "./office.js";
+import { parsed, saidReason, saidRecord, saidTerms, shownLimit, written } from "./sentences.js";
+import { DataTable, save, today } from "./tables.js";
 
 const CHANGES = { first: "badge muted", raised: "badge warn", lowered: "badge good", changed: "badge muted" };
 const STATES = { active: "badge good", pending: "badge warn", expired: "badge muted", revoked: "badge bad" };
@@ -9,6 +10,7 @@ const PROPOSALS = { open: "badge warn", approved: "badge good", withdrawn: "badg
 
 const badge = (group, looks) => (value) => h("span", { class: looks[value] ?? "badge muted" }, named(group, value));
 const who = (by) => by ?? t("officer.here");
+const long = (text) => (text ? h("span", { class: "long" }, text) : "–");
 const lines = (texts) => texts.flatMap((text, at) => (at ? [h("br"), text] : [text]));
 
 function card(name, { controls = null } = {}, ...children) {
@@ -35,21 +37,6 @@ class Counts {
 
 const PERIODS = ["lifetime", "month", "week", "day"];
 const RULES = ["basic", "zcdp", "gdp", "renyi"];
-
-/** The parts of a limit such as `lifetime=4,1e-6,zcdp`. */
-function parsed(limit) {
-  const [period, rest] = limit.split("=");
-  const [epsilon, delta = "", rule = "basic"] = rest.split(",");
-  return { period, epsilon, delta, rule };
-}
-
-function written({ period, epsilon, delta, rule }) {
-  const more = delta || rule !== "basic" ? [delta || "0", ...(rule === "basic" ? [] : [rule])] : [];
-  return `${period}=${[epsilon, ...more].join(",")}`;
-}
-
-const shownLimit = ({ period, epsilon, delta, rule }) =>
-  `${named("limit", period)}: ε = ${epsilon}${delta && Number(delta) ? `, δ = ${delta}` : ""} (${rule})`;
 
 /** The limits of a policy as fields, and a preview of what they change. */
 class LimitFields {
@@ -111,14 +98,6 @@ class LimitFields {
   }
 }
 
-/** The terms of a proposal, line by line. */
-function said(terms) {
-  const more = ["checked", "unbounded", "relation"].filter((name) => terms[name]).map((name) => t(`policies.${name}`));
-  const shares = Object.entries(terms.shares ?? {}).map(([name, limits]) => `${name}: ${limits.join(", ")}`);
-  const zone = terms.zone ? [terms.zone] : [];
-  return [...terms.limits.toSorted(), ...zone, ...shares, ...more, ...(terms.plan ? [t("policies.plan")] : [])];
-}
-
 class Proposals {
   constructor(renew) {
     this.renew = renew;
@@ -126,28 +105,32 @@ class Proposals {
     this.demandButton = h("button", { type: "button", hidden: true, onclick: () => this.demandNow() }, t("proposals.demand"));
     this.said = h("p", { class: "small", role: "status", id: "proposals-said" });
     this.list = h("div", { class: "proposals" });
-    const shows = { at: moment, state: badge("proposals", PROPOSALS), terms: (terms) => lines(terms.split("; ")), by: who };
+    const shows = { at: moment, state: badge("proposals", PROPOSALS), terms: (terms) => lines(terms.split("; ")), reason: long, by: who };
     this.table = new DataTable({
       name: "proposals",
       caption: t("proposals.caption"),
-      columns: columns("proposals", ["number", "at", "policy", "terms", "by", "state", "ended_by"], { shows, numbers: ["number"] }),
+      columns: columns("proposals", ["number", "at", "policy", "terms", "reason", "by", "state", "ended_by"], { shows, numbers: ["number"] }),
     });
     this.element = card("proposals", { controls: this.demandButton }, this.demand, this.said, this.list, this.form(), this.table.element);
   }
 
   form() {
-    this.policy = h("input", { id: "proposed-policy", list: "known-policies", required: true, maxlength: 200, autocomplete: "off" });
-    this.known = h("datalist", { id: "known-policies" });
+    this.policy = h("select", { id: "proposed-policy" });
+    this.name = h("input", { id: "proposed-name", maxlength: 200, autocomplete: "off" });
+    this.named = h("div", { class: "field", hidden: true }, h("label", { for: "proposed-name" }, t("proposals.new_name")), this.name);
+    this.reason = h("textarea", { id: "proposed-reason", rows: 2, maxlength: 500, required: true, "aria-describedby": "reason-hint" });
     this.limits = new LimitFields();
     this.flags = Object.fromEntries(["checked", "relation", "unbounded"].map((name) => [name, h("input", { type: "checkbox", id: `proposed-${name}` })]));
     this.policy.addEventListener("change", () => this.fill());
     const flags = Object.entries(this.flags).map(([name, box]) => h("p", { class: "check" }, box, h("label", { for: box.id }, t(`proposals.${name}`))));
     const form = h(
       "form", { id: "propose", autocomplete: "off" },
-      h("label", { for: "proposed-policy" }, t("proposals.policy")), this.policy, this.known,
+      h("label", { for: "proposed-policy" }, t("proposals.policy")), this.policy, this.named,
       this.limits.element,
       h("p", { class: "small muted" }, t("proposals.limits_hint")),
       flags,
+      h("label", { for: "proposed-reason" }, t("proposals.reason")), this.reason,
+      h("p", { class: "small muted", id: "reason-hint" }, t("proposals.reason_hint")),
       h("button", { class: "primary" }, t("proposals.propose")),
     );
     form.addEventListener("submit", (event) => {
@@ -158,22 +141,34 @@ class Proposals {
     return this.details;
   }
 
-  /** Fill the form with the current terms of the named policy. */
+  /** Fill the form with the current terms of the chosen policy; a new one has none, and needs a name. */
   fill() {
     const now = this.policies.get(this.policy.value);
-    if (!now) return;
-    this.limits.fill(now.limits);
-    for (const [name, box] of Object.entries(this.flags)) box.checked = Boolean(now[name]);
+    this.named.hidden = Boolean(now);
+    this.name.required = !now;
+    this.limits.fill(now?.limits ?? []);
+    for (const [name, box] of Object.entries(this.flags)) box.checked = Boolean(now?.[name]);
+  }
+
+  /** Offer the policies, and a new one last; the chosen one stays chosen. */
+  offer() {
+    const names = [...this.policies.keys()];
+    if (names.join("\n") === this.offered) return;
+    const [chosen, isFirst] = [this.policy.value, this.offered === undefined];
+    this.offered = names.join("\n");
+    this.policy.replaceChildren(...names.map((name) => h("option", { value: name }, name)), h("option", { value: "" }, t("proposals.new_policy")));
+    if (isFirst) this.fill();
+    else this.policy.value = names.includes(chosen) ? chosen : "";
   }
 
   async propose(form) {
     const { limits } = this.limits;
     const { checked, relation, unbounded } = this.flags;
-    const body = { name: this.policy.value, limits, checked: checked.checked, unbounded: unbounded.checked, relation: relation.checked ? "any" : null };
+    const body = { name: this.policy.value || this.name.value.trim(), reason: this.reason.value.trim(), limits, checked: checked.checked, unbounded: unbounded.checked, relation: relation.checked ? "any" : null };
     await this.act(async () => {
       const made = await ask("/v1/proposals", { method: "POST", body });
       form.reset();
-      this.limits.fill([]);
+      this.fill();
       this.details.open = false;
       return t("proposals.done_propose", { number: made.number });
     });
@@ -200,10 +195,10 @@ class Proposals {
 
   update({ demanded, rows }, policies) {
     this.policies = new Map(policies.toReversed().map((row) => [row.policy, row]));
-    this.known.replaceChildren(...[...this.policies.keys()].map((name) => h("option", { value: name })));
+    this.offer();
     this.demand.textContent = t(demanded ? "proposals.demanded" : "proposals.not_demanded");
     this.demandButton.hidden = demanded;
-    this.table.update(rows.map((row) => ({ ...row, terms: said(row.terms).join("; ") })));
+    this.table.update(rows.map((row) => ({ ...row, terms: saidTerms(row.terms).join("; ") })));
     // A button must not move while a reader is about to press it.
     const waiting = rows.filter((row) => row.state === "open" || row.state === "approved");
     const shown = JSON.stringify(waiting);
@@ -216,17 +211,18 @@ class Proposals {
     const now = this.policies.get(row.policy);
     const by = row.by ?? t("officer.here");
     const title = h("h3", { id: `proposal-${row.number}` }, t(now ? "proposals.wants" : "proposals.wants_new", { by, policy: row.policy }));
-    const before = now ? said({ ...now, shares: {} }) : ["–"];
-    const sides = [["now", before], ["then", said(row.terms)]].map(([name, texts]) =>
-      h("div", {}, h("h4", {}, t(`proposals.${name}`)), h("ul", {}, texts.map((text) => h("li", { class: "mono" }, text)))));
+    const before = now ? saidTerms(now) : ["–"];
+    const sides = [["now", before], ["then", saidTerms(row.terms)]].map(([name, texts]) =>
+      h("div", {}, h("h4", {}, t(`proposals.${name}`)), h("ul", {}, texts.map((text) => h("li", {}, text)))));
+    const why = row.reason && h("p", {}, t("said.reason", { reason: row.reason }));
     const reasons = row.reasons.length
-      ? [h("h4", {}, t("proposals.reasons")), h("ul", {}, row.reasons.map((reason) => h("li", {}, reason)))]
+      ? [h("h4", {}, t("proposals.reasons")), h("ul", {}, row.reasons.map((reason) => h("li", {}, saidReason(reason))))]
       : [h("p", { class: "small" }, t("proposals.harmless"))];
     const note = row.state === "approved" ? t("proposals.approved_by", { by: row.ended_by ?? t("officer.here") }) : row.mine ? t("proposals.mine") : null;
     const actions = row.state === "approved" ? ["set"] : row.mine ? ["withdraw"] : ["approve", "withdraw"];
     return h(
       "article", { class: "proposal", "aria-labelledby": title.id, "data-proposal": row.number },
-      title, h("p", { class: "small muted" }, moment(row.at)), h("div", { class: "sides" }, sides), reasons,
+      title, h("p", { class: "small muted" }, moment(row.at)), why, h("div", { class: "sides" }, sides), reasons,
       note && h("p", { class: "small" }, note), h("div", { class: "field" }, actions.map((action) => this.button(action, row))),
     );
   }
@@ -244,25 +240,24 @@ class Proposals {
 
 class Policies {
   constructor() {
-    const shows = { at: moment, change: badge("policies", CHANGES), terms: (terms) => lines(terms.split("; ")), by: who };
+    const shows = { at: moment, change: badge("policies", CHANGES), terms: (terms) => lines(terms.split("; ")), by: who, reason: long };
     this.table = new DataTable({
       name: "policies",
       caption: t("policies.caption"),
       open: true,
-      columns: columns("policies", ["at", "policy", "version", "change", "terms", "by"], { shows, numbers: ["version"] }),
+      columns: columns("policies", ["at", "policy", "version", "change", "terms", "by", "proposed_by", "approved_by", "reason"], { shows, numbers: ["version"] }),
     });
     this.element = card("policies", {}, this.table.element);
   }
 
   update(rows) {
-    const more = ["checked", "unbounded", "relation", "plan"];
+    const by = (row, name) => (row.proposal === null ? null : who(row[name]));
     this.table.update(rows.map((row) => ({
       ...row,
-      terms: [
-        ...row.limits,
-        ...more.filter((name) => row[name]).map((name) => t(`policies.${name}`)),
-        ...(row.override ? [t("policies.override", { reason: row.override })] : []),
-      ].join("; "),
+      terms: saidTerms(row).join("; "),
+      proposed_by: by(row, "proposed_by"),
+      approved_by: by(row, "approved_by"),
+      reason: row.override ? t("policies.override", { reason: row.override }) : row.reason,
     })));
   }
 }
@@ -290,7 +285,7 @@ class Keys {
 
 class Records {
   constructor() {
-    const shows = { at: moment, by: who, said: (said) => h("span", { class: "mono" }, said) };
+    const shows = { at: moment, by: who, kind: (kind) => named("kinds", kind), said: long };
     this.table = new DataTable({
       name: "records",
       caption: t("records.caption"),
@@ -301,8 +296,7 @@ class Records {
   }
 
   update(rows) {
-    const said = (body) => Object.entries(body).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
-    this.table.update(rows.map((row) => ({ ...row, about: row.name, said: said(row.body).join(", ") })));
+    this.table.update(rows.map((row) => ({ ...row, about: row.name, said: saidRecord(row) })));
   }
 }
 
@@ -318,7 +312,7 @@ class Verification {
     this.said.textContent = t("verification.verifying");
     try {
       const found = await ask("/v1/ledger/verifications", { method: "POST" });
-      const facts = { entries: count(found.entries), problems: count(found.problems.length) };
+      const facts = { entries: count(found.entries), problems: count(found.problems.length), head: found.head };
       this.said.textContent = t(found.ok ? "verification.verified_ok" : "verification.verified_bad", facts);
       await renew();
     } catch (problem) {
@@ -330,15 +324,45 @@ class Verification {
   }
 }
 
+class Statements {
+  constructor() {
+    this.user = h("input", { id: "statement-user", required: true, autocomplete: "off", autocapitalize: "off", spellcheck: "false" });
+    this.said = h("p", { class: "small", role: "status", id: "statements-said" });
+    const form = h(
+      "form", { id: "statement", class: "field", autocomplete: "off" },
+      h("label", { for: "statement-user" }, t("statements.user")), this.user, h("button", {}, t("statements.make")),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.make(this.user.value);
+    });
+    this.element = card("statements", {}, form, this.said);
+  }
+
+  /** Save the statement of a user as a file. The name is in the body, so that no log on the way contains it. */
+  async make(user) {
+    this.said.textContent = t("statements.making");
+    try {
+      const page = await ask(`/v1/users:statement?lang=${LANGUAGE}`, { method: "POST", body: { user }, accept: "text/html" });
+      const file = `ldp-budget-statement-${today()}.html`;
+      save(file, page, "text/html");
+      this.said.textContent = t("statements.made", { user, file });
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      this.said.textContent = problem.message;
+    }
+  }
+}
+
 // -- the page ----------------------------------------------------------------------------------------------------------
 
 let parts;
 
 function build(renew) {
   const status = h("p", { class: "muted small", role: "status" });
-  parts = { status, counts: new Counts(), proposals: new Proposals(renew), policies: new Policies(), verification: new Verification(renew), keys: new Keys(), records: new Records() };
+  parts = { status, counts: new Counts(), proposals: new Proposals(renew), policies: new Policies(), verification: new Verification(renew), statements: new Statements(), keys: new Keys(), records: new Records() };
   const head = h("div", { class: "page-head" }, h("h1", {}, t("officer.title")), status);
-  const cards = ["proposals", "policies", "verification", "keys", "records"].map((name) => parts[name].element);
+  const cards = ["proposals", "policies", "statements", "verification", "keys", "records"].map((name) => parts[name].element);
   byId("content").replaceChildren(head, parts.counts.element, h("div", { class: "cards" }, cards));
 }
 

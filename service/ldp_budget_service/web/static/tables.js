@@ -17,8 +17,12 @@ export function csv(columns, rows) {
   return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 
-function save(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+/** The day in UTC, for the names of files. */
+export const today = () => new Date().toISOString().slice(0, 10);
+
+/** Save a text as a file. */
+export function save(name, text, type = "text/csv") {
+  const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
   h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
@@ -36,7 +40,6 @@ export class DataTable {
     const header = h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.text ? null : "number-cell" }, column.title)));
     const table = h("table", {}, h("caption", { class: "visually-hidden" }, caption), h("thead", {}, header), this.body);
     const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, table);
-    const today = () => new Date().toISOString().slice(0, 10);
     const download = h("button", { type: "button", class: "quiet", "aria-label": t("table.download", { caption }) }, t("table.csv"));
     download.addEventListener("click", () => save(`ldp-budget-${name}-${today()}.csv`, csv(this.columns, this.rows)));
     if (open) {
