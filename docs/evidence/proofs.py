@@ -112,6 +112,7 @@ GRIDS = (
     Grid("hybrid", {"epsilon": EPSILONS}, RANGE),
     Grid("random-threshold", {"epsilon": EPSILONS}, RANGE),
     Grid("square-wave", {"epsilon": EPSILONS}, RANGE),
+    Grid("rounded-response", {"epsilon": EPSILONS}, RANGE),
     Grid(
         "loloha",
         {"epsilon_lifetime": ("0.5", "2", "5"), "epsilon_first": ("0.1", "1", "2.5"), "domain_size": (6, 1000)},

@@ -35,6 +35,7 @@ MECHANISMS = (
     Deferred("one-bit-mean", (), f"{__name__}.one_bit_mean", "OneBitMean"),
     Deferred("hybrid", (), f"{__name__}.hybrid", "Hybrid"),
     Deferred("random-threshold", ("threshold",), f"{__name__}.random_threshold", "RandomThreshold"),
+    Deferred("rounded-response", (), f"{__name__}.rounded_response", "RoundedResponse"),
     Deferred("square-wave", ("sw",), f"{__name__}.square_wave", "SquareWave"),
     Deferred("d-bit-flip", (), f"{__name__}.d_bit_flip", "DBitFlip"),
     Deferred("rappor", (), f"{__name__}.rappor", "Rappor"),

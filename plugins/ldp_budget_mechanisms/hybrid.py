@@ -45,7 +45,7 @@ class Hybrid(MovingWindow):
 
     name = "hybrid"
     summary = (
-        "one number for an unbiased mean; for ε from 0.61 to 4.5 the least error at worst of the mechanisms here"
+        "one number for an unbiased mean; for ε from 0.61 to 1.65 the least error at worst of the mechanisms here"
     )
     source = "Wang, Xiao, Yang, Zhao, Hui, Shin, Shin and Yu, ICDE 2019, section III-C"
 

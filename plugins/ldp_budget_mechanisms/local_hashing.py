@@ -17,6 +17,7 @@ Source: Wang, Blocki, Li and Jha, USENIX Security 2017, section 4.4. The functio
 from __future__ import annotations
 
 import functools
+import math
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -103,6 +104,12 @@ class LocalHashing(Sketch):
     def _cell_probabilities(self) -> tuple[Fraction, Fraction]:
         keep = Fraction(self._keep, ONE)
         return keep, (1 - keep) / (self.width - 1)
+
+    def share_errors(self, users: int) -> tuple[float, float]:
+        """Return the errors of a share; the largest is that of a common value, whose own cell varies the most."""
+        worst, mean = super().share_errors(users)
+        _, slope = self._per_user()
+        return math.sqrt(worst**2 + max(slope, 0.0) / users), mean
 
     @property
     def _energies(self) -> tuple[float, float]:

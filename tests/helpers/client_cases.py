@@ -76,6 +76,8 @@ CASES: dict[str, Mechanism] = {
     "hybrid at 0.1": _made("hybrid", epsilon="0.1", lower=-3, upper=5),
     "random-threshold": _made("random-threshold", epsilon=1, lower=0, upper=10),
     "random-threshold of logarithms": _made("random-threshold", epsilon=2, lower=10, upper=5000, scale="log"),
+    "rounded-response": _made("rounded-response", epsilon=4, lower=0, upper=10),
+    "rounded-response of two points": _made("rounded-response", epsilon=1, lower=-3, upper=5),
     "square-wave": _made("square-wave", epsilon=1, lower=0, upper=10),
     "laplace": _made("laplace", epsilon=1, lower=0, upper=10),
     "gaussian": _made("gaussian", epsilon=1, delta="1e-6", lower="-0.1", upper=10),

@@ -111,6 +111,7 @@ DRAWS: dict[str, Draw] = {
     "pgr": lambda rng: {"epsilon": epsilon(rng), "domain_size": rng.choice([2, 7, 100, 1000])},
     "hybrid": lambda rng: {"epsilon": epsilon(rng), **some_range(rng)},
     "random-threshold": lambda rng: {"epsilon": epsilon(rng), **some_range(rng)},
+    "rounded-response": lambda rng: {"epsilon": epsilon(rng), **some_range(rng)},
     "square-wave": lambda rng: {"epsilon": epsilon(rng), **some_range(rng), "bins": rng.choice([2, 10, 256])},
     "matrix-substitution": matrix,
     "rappor": rappor,

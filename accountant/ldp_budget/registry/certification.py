@@ -91,6 +91,7 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     "hybrid": _EPSILON,
     "random-threshold": _EPSILON,
     "square-wave": _EPSILON,
+    "rounded-response": _EPSILON,
     "loloha": {
         "epsilon_lifetime": Within(Decimal("0.5"), 5),
         "epsilon_first": Within(Decimal("0.1"), Decimal("2.5")),

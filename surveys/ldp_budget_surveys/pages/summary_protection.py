@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 _WAYS = {
     **dict.fromkeys(("laplace", "gaussian", "staircase", "bounded-laplace", "bounded-staircase"), "noise"),
     **dict.fromkeys(("unary-encoding", "sue", "oue", "d-bit-flip"), "bits"),
-    **dict.fromkeys(("cms", "hcms", "loloha", "heavy-hitters", "rappor"), "hash"),
-    **dict.fromkeys(("subset-selection", "pgr"), "set"),
+    **dict.fromkeys(("cms", "hcms", "olh", "loloha", "heavy-hitters", "rappor"), "hash"),
+    **dict.fromkeys(("subset-selection", "pgr", "ticks"), "set"),
     **dict.fromkeys(("random-substitution", "matrix-substitution"), "another"),
     "randomized-response": "coin",
     "one-bit-mean": "bit",
     "hybrid": "average",
+    "rounded-response": "average",
     "square-wave": "near",
 }
 """How each mechanism randomizes, as the end of a key of the texts."""

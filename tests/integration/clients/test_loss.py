@@ -167,6 +167,7 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
             "pgr": {"domain_size": 300},
             "hybrid": {"lower": 0, "upper": 1},
             "random-threshold": {"lower": 0, "upper": 1},
+            "rounded-response": {"lower": 0, "upper": 1},
             "square-wave": {"lower": 0, "upper": 1},
         }.items()
     },

@@ -493,6 +493,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
         ("laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave", "random-threshold"),
         RANGE,
     ),
+    "rounded-response": RANGE,
     "randomized-response": {"epsilon": 1},
     "unary-encoding": {"p": "0.7", "q": "0.3", "domain_size": 3},
     **dict.fromkeys(("sue", "oue", "random-substitution", "subset-selection", "pgr"), ANSWERS),

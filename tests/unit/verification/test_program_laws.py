@@ -47,6 +47,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ENDLESS = {
     *("gaussian", "laplace", "staircase", "bounded-laplace", "bounded-staircase", "hybrid", "square-wave"),
     "random-threshold",
+    "rounded-response",
 }
 
 
