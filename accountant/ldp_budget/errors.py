@@ -15,7 +15,8 @@
     │   ├── LedgerKeyMissing
     │   ├── SandboxError
     │   ├── ClockError
-    │   └── UnstorableError (in `ledger.store`)
+    │   ├── PartitionsFailedError (in `ledger.storage`)
+    │   └── UnstorableError (in `ledger.storage`)
     ├── KeyConflict
     ├── ReservationConflict
     ├── ApprovalNeeded

@@ -112,6 +112,7 @@ class Cluster:
         """The shard of each partition."""
         self._groups: dict[int, int] = {}
         self._nodes: Sequence[str] = ()
+        self._ids: dict[str, str] = {}
         self._checked: dict[str, float] = {}
         self._down: dict[str, float] = {}
         self._detours: dict[str, float] = {}
@@ -145,11 +146,20 @@ class Cluster:
     # -- routes -------------------------------------------------------------------------------------------
 
     def route(self, partitions: Iterable[int]) -> Address | None:
-        """Return the address of the node that holds partitions; None if there are several, or a client cannot reach it."""
-        nodes = self.nodes_of(partitions)
-        if len(nodes) > 1 or time.monotonic() < self._detours.get(nodes[0], 0.0):
+        """Return the address of the node that holds partitions; None if there are several, or a client cannot reach it.
+
+        It is also None before a host of the URL has told the id of the node.
+        """
+        node, *others = self.nodes_of(partitions)
+        if others or node not in self._ids or time.monotonic() < self._detours.get(node, 0.0):
             return None
-        return pool.at_node(self._address, nodes[0])
+        return pool.at_node(self._address, node)
+
+    def check_identity(self, connection: Connection, address: Address) -> None:
+        """Raise `LedgerError` unless a server is a node: the same name may lead a client elsewhere, as localhost does."""
+        found: Any = connection.execute(pool.ASK_NODE).fetchone()
+        if found[0][-1] != self._ids[address.name.rpartition(" ")[2]]:
+            raise LedgerError(address.name, "it is another server than the one that the cluster knows by this name")
 
     def detour(self, partitions: Iterable[int]) -> None:
         """Use the hosts of the URL for a while in place of a node, which is checked before its next use."""
@@ -209,6 +219,7 @@ class Cluster:
         except LedgerError as error:
             why = error.completed("").removeprefix(f"ledger {named.name}").removesuffix(".")
             raise self.failure(node, why, error.hint) from None
+        self._ids[node] = settings[-1]
         self._checked[node] = time.monotonic()
         self._down.pop(node, None)
 

@@ -130,7 +130,7 @@ _COUNT_STANDBYS = (
 _ASK = f"SELECT {_SETTINGS}, {_COUNT_STANDBYS}, pg_backend_pid()"
 ASK_NODE = (
     f"SELECT json_build_array({_SETTINGS}, {_COUNT_STANDBYS}, extract(epoch FROM clock_timestamp())::float8,"
-    " current_setting('server_version_num')::int4)"
+    " current_setting('server_version_num')::int4, (SELECT metadata->>'server_id' FROM pg_dist_node_metadata))"
 )
 """Query of one JSON value, which `judge_node` checks."""
 # For one transaction: names are looked up in the ledger's schema, and the commit waits for the disk and the standbys.
@@ -167,7 +167,7 @@ def check_settings(connection: Connection, address: Address) -> bool:
 
 def judge_node(found: list[Any], address: Address, asked: float, answered: float) -> None:
     """Raise `LedgerError` unless a node of a cluster, which answered `ASK_NODE` between two times, may hold a ledger."""
-    *settings, standbys, clock, version = found
+    *settings, standbys, clock, version, _ = found
     _judge_version(version, address)
     _judge_durable(settings, address)
     _judge_standbys(settings[-1], standbys, address)

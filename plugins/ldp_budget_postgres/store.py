@@ -294,8 +294,13 @@ class PostgresStore:
             with self._connections.lend() as connection:
                 yield self._connections, connection
             return
+
+        def greet(connection: Connection) -> None:
+            those.check_identity(connection, node)
+            self._check_tables(connection)
+
         with self._counting:
-            there = self._nodes.get(node) or Connections(node, self._check_tables, cluster.CONNECT_SECONDS)
+            there = self._nodes.get(node) or Connections(node, greet, cluster.CONNECT_SECONDS)
             self._nodes[node] = there
         with ExitStack() as stack:
             try:
@@ -330,11 +335,17 @@ class PostgresStore:
             locked += [unit.run(_LOCK_FREE, (each,)) for each in self._by_shard(free)]
             places = None if those is None else those.ask_places(unit, partitions)
             ahead = None if hint is None else PrefetchedRows(unit, hint)
-            if promised is not None:
-                pool.judge_settings(promised, connections.address)
-            if tables is not None:
-                self._judge_tables(tables)
-            pool.judge_settled(settled, connections.address)
+            try:
+                if promised is not None:
+                    pool.judge_settings(promised, connections.address)
+                if tables is not None:
+                    self._judge_tables(tables)
+                pool.judge_settled(settled, connections.address)
+            except LedgerError as error:
+                if those is None or connections is self._connections:
+                    raise
+                those.detour(partitions)  # the check of the node refuses its users, and no others
+                raise _Again("unsafe", str(error)) from error
             ends = {row[0]: end_of(row) for row in chain.from_iterable(locked)}
             gone = {*needed} - ends.keys()
             if gone:

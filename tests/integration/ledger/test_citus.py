@@ -159,6 +159,34 @@ def test_unsafe_worker_is_refused_by_name_and_others_charge(
     until(lambda: accountant.spend(there, COIN))
 
 
+def test_unsafe_worker_is_noticed_between_two_checks(nodes: OwnNodes, accountant: Accountant, ledger: str) -> None:
+    worker, other = nodes.servers[1:]
+    there, elsewhere = (user_on(nodes, accountant, ledger, server) for server in (worker, other))
+    accountant.spend(there, COIN)
+    with setting(worker, "fsync", "off"):
+        with pytest.raises(LedgerError, match=rf"node 127\.0\.0\.1:{worker.port}: its server must have fsync = on"):
+            accountant.spend(there, COIN)
+        accountant.spend(elsewhere, COIN)
+    until(lambda: accountant.spend(there, COIN))
+
+
+def test_name_of_a_node_that_leads_a_client_elsewhere_is_not_used(
+    nodes: OwnNodes, accountant: Accountant, ledger: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Citus calls a cluster of one node localhost, which is another server for each client."""
+    elsewhere = pool.at_node
+    with own_cluster(workers=1) as strangers:
+        port, query = strangers.servers[1].port, ledger.partition("?")[2]
+        strangers.run(f"CREATE SCHEMA {ledger.rpartition('%3D')[2]}")
+        Accountant(f"{strangers.url}?{query}").close()  # the same tables, which hold another ledger
+        monkeypatch.setattr(pool, "at_node", lambda address, node: elsewhere(address, f"127.0.0.1:{port}"))
+        user = user_on(nodes, accountant, ledger, nodes.servers[1])
+        accountant.spend(user, COIN, key="k")
+        monkeypatch.undo()
+    with pool.first_connection(pool.read(ledger)) as connection:
+        assert connection.execute("SELECT count(*) FROM idempotency_records").fetchall() == [(1,)]
+
+
 def test_changed_table_of_a_shard_is_refused(
     nodes: OwnNodes, accountant: Accountant, ledger: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

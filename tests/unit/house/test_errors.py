@@ -35,7 +35,7 @@ from ldp_budget.errors import (
     UnknownName,
     UserErased,
 )
-from ldp_budget.ledger.storage import UnstorableError
+from ldp_budget.ledger.storage import PartitionsFailedError, UnstorableError
 from ldp_budget_cli.errors import FAILURES, to_click_exception
 from ldp_budget_service.client import ServiceProblem
 from ldp_budget_verify import Broken, NotChecked
@@ -54,6 +54,7 @@ ERRORS = [
     LedgerError("budget.db", "it is locked"),
     LedgerMissing("budget.db"),
     LedgerMoved("budget.db", "moved.db", complete=True),
+    PartitionsFailedError("budget.db", "its node failed", [1, 2]),
     UnstorableError("budget.db", "a text holds NUL"),
     Unknown("no rule derives the law of this program"),
     LedgerKeyMissing("budget.db", 2),

@@ -19,7 +19,7 @@ from contract.acts import check, coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.ledger import write_queue
-from ldp_budget.ledger.storage import Attempt
+from ldp_budget.ledger.storage import Attempt, PartitionsFailedError
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
 from ledger_inside import BusyWriter, ledger_of, queue_of, waiting_in, writer_of
 from postgres_servers import wait_until
@@ -213,6 +213,14 @@ def test_transaction_that_cannot_begin_raises_for_all_at_once() -> None:
     transactions = Transactions({2}, begin=error)
     assert submit(transactions, [works(1), works(2), works(3)]) == [error] * 3
     assert len(transactions.made) == 1
+
+
+def test_failed_partitions_are_the_error_of_their_items_and_of_no_other() -> None:
+    error = PartitionsFailedError("a ledger", "a node is down", {1, 3, 7})
+    transactions = Transactions(set(), begin=error)
+    results = submit(transactions, [works(1), works(2), works(3), works(2, 4)])
+    assert results == [error, ["done 2"], error, ["done 2", "done 4"]]
+    assert len(transactions.made) == 2
 
 
 def test_store_that_repeats_a_transaction_gives_each_item_one_outcome() -> None:
