@@ -258,7 +258,7 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
     from ldp_budget.registry import imports_in
 
     # Standard output belongs to the command: a plugin's output must not end up in the command's JSON.
-    ctx.with_resource(imports_in(lambda: redirect_stdout(sys.stderr)))
+    ctx.with_resource(imports_in(lambda: redirect_stdout(sys.stderr), _own_options))
     ctx.obj = ledger
     ctx.meta[_AT] = at
     ctx.meta[_PLAIN] = plain_http
@@ -268,6 +268,12 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
+
+
+def _own_options() -> set[str]:
+    """Return the options that no field of a plugin's mechanism may have; imported by name, as commands are."""
+    taken: set[str] = import_module(".mechanism_subcommands", __package__).taken_options()
+    return taken
 
 
 def _check_texts(args: list[str]) -> None:

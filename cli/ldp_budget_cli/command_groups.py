@@ -57,3 +57,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 """Each command with the module that has it, and its line of help."""
+
+MECHANISM_MODULES = ("calculations", "collection", "plugin", "policy", "spend")
+"""The modules of the commands that take MECHANISM and its options."""

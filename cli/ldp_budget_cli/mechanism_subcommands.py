@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from importlib import import_module
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,12 +22,13 @@ from ldp_budget.registry.plugins import mechanism as find_mechanism
 from ldp_budget.registry.plugins import registry
 from ldp_budget.sdk.parameters import Choice, Field, Flag, Integer, Matrix, Real, Text
 
-from .app import collection_names, is_path, ledger_path, open_ledger
+from .app import cli, collection_names, is_path, ledger_path, open_ledger
+from .command_groups import MECHANISM_MODULES
 from .errors import did_you_mean
 from .examples import EXAMPLE, example_options, example_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -95,6 +97,8 @@ class MechanismGroup(click.Group):
 
     alternative: click.Command | None = None
     """The command that runs without MECHANISM, if other options are given."""
+    made: ClassVar[list[MechanismGroup]] = []
+    """Every such command of the modules that were imported."""
 
     def __init__(
         self,
@@ -124,6 +128,12 @@ class MechanismGroup(click.Group):
             invoke_without_command=True,
             no_args_is_help=True,
         )
+        self.made.append(self)
+
+    @property
+    def own_options(self) -> set[str]:
+        """The command's own options, in the spelling of fields."""
+        return option_names(self._own)
 
     # -- help ------------------------------------------------------------------------------------------------
 
@@ -370,3 +380,17 @@ def parse_reports(ctx: click.Context, parameter: click.Parameter, value: str | N
         return whole_in(value)
     except ValueError:
         raise InvalidParameter("reports", "a whole number >= 1", value) from None
+
+
+def option_names(parameters: Iterable[click.Parameter]) -> set[str]:
+    """Return the names of options, in the spelling of a mechanism's fields."""
+    options = [each for each in parameters if isinstance(each, click.Option)]
+    spelt = [name for each in options for name in (*each.opts, *each.secondary_opts)]
+    return {name.removeprefix("--").replace("-", "_") for name in spelt}
+
+
+def taken_options() -> set[str]:
+    """Return the options of the command line, and of all commands that take MECHANISM."""
+    for module in MECHANISM_MODULES:
+        import_module(f".{module}", __package__)
+    return {"help", *option_names(cli.params)}.union(*(group.own_options for group in MechanismGroup.made))

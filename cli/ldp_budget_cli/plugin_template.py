@@ -21,6 +21,7 @@ def check_name(name: str) -> None:
     """Raise a usage error unless `name` can name a new module and a new mechanism."""
     from importlib.util import find_spec
 
+    from ldp_budget.registry import taken_names
     from ldp_budget.registry.plugins import registry
 
     module = _module(name)
@@ -28,7 +29,7 @@ def check_name(name: str) -> None:
         raise click.UsageError(
             f"NAME must be lower-case words joined by hyphens, beginning with a letter, such as my-coin: got {name!r}"
         )
-    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in registry().reserved:
+    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in taken_names():
         raise click.UsageError(f"NAME: {name!r} has a meaning in Python or ldp-budget. Choose another name.")
     if name in {claim for plugin in registry().plugins for claim in plugin.claims}:
         raise click.UsageError(f"NAME: there is a mechanism named {name!r} already. Choose another name.")

@@ -26,6 +26,10 @@ _COMMAND = "survey:"
 class PlanGroup(MechanismGroup):
     """`plan MECHANISM`, and with --answers, --survey or --collection another command under the same name."""
 
+    @property
+    def own_options(self) -> set[str]:
+        return super().own_options | {name.removeprefix("--") for name in _OPTIONS}
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if any(arg.partition("=")[0] in _OPTIONS for arg in args):
             args = [_COMMAND, *args]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from ..guarantees import Guarantee
     from ..sdk.mechanism import Mechanism
@@ -55,14 +55,6 @@ def register_commands(register: Callable[[Any], None]) -> None:
 
     The name must be free: it replaces neither a command of ldp-budget nor that of another plugin. Import click in this
     function, so that processes without a command line need not load it.
-    """
-
-
-@hookspec
-def reserve_options() -> Iterable[str]:  # type: ignore[empty-body]
-    """Names that no field of a mechanism may have because a front end uses them. Only for front ends of ldp-budget.
-
-    A field becomes an option of every command. A field with a reserved name could never be set there.
     """
 
 

@@ -1,9 +1,8 @@
 """Plugin discovery: mechanisms are collected plugin by plugin, so that a broken plugin affects no other.
 
 A plugin is a distribution with an entry point in the group `ldp_budget` that names a module with a hook, such as
-`register_mechanisms`. The built-in mechanisms come the same way and are collected first, and so are the names
-that the front ends reserve. Set the environment variable `LDP_BUDGET_NO_PLUGINS` to anything but 0 to ignore
-third-party plugins.
+`register_mechanisms`. The built-in mechanisms come the same way and are collected first. Set the environment variable
+`LDP_BUDGET_NO_PLUGINS` to anything but 0 to ignore third-party plugins.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pluggy
@@ -22,7 +20,7 @@ import pluggy
 from .._validation import check_name
 from ..errors import PluginError, UnknownName
 from ..sdk.mechanism import Mechanism, guarantee_error
-from . import hookspecs, importing
+from . import hookspecs, importing, taken_names
 from .hookspecs import Deferred
 
 if TYPE_CHECKING:
@@ -42,16 +40,12 @@ _SDK = "ldp_budget.sdk."
 
 @dataclass(frozen=True)
 class Plugin:
-    """A distribution with mechanisms. `failed` is the reason why it cannot be used; empty if it works.
-
-    `reserved` are names that no field of a mechanism may have. Only front ends of this project reserve names.
-    """
+    """A distribution with mechanisms. `failed` is the reason why it cannot be used; empty if it works."""
 
     name: str
     version: str
     registered: tuple[type[Mechanism] | Deferred, ...] = ()
     failed: str = ""
-    reserved: frozenset[str] = frozenset()
     hooks: pluggy.HookRelay | None = field(default=None, compare=False, repr=False)
     """The plugin's hooks, which `registry.third_party` calls for objects of other libraries; None if the plugin
     failed.
@@ -96,15 +90,7 @@ class Registry:
     def collect(cls, found: Iterable[EntryPoint]) -> Registry:
         """Load each entry point separately: built-in ones first, the others by name, so that the order is stable."""
         ordered = sorted(found, key=lambda point: (_distribution(point)[0] != OWN_DISTRIBUTION, point.name))
-        plugins: list[Plugin] = []
-        for point in ordered:
-            plugins.append(load_plugin(point, _reserved(plugins)))
-        return cls(plugins)
-
-    @property
-    def reserved(self) -> frozenset[str]:
-        """The names that no field of a mechanism may have."""
-        return _reserved(self.plugins)
+        return cls([load_plugin(point) for point in ordered])
 
     def _settled(self, plugin: Plugin) -> Plugin:
         """The plugin, marked as failed if it requests a name that another plugin requests too."""
@@ -168,18 +154,18 @@ def mechanisms() -> list[type[Mechanism]]:
     return [cls for cls, _ in registry().items()]
 
 
-def load_plugin(point: EntryPoint, reserved: frozenset[str]) -> Plugin:
+def load_plugin(point: EntryPoint, taken: frozenset[str] | None = None) -> Plugin:
     """Import one plugin and run its hooks. Any error becomes `Plugin.failed`.
 
-    `reserved` are names that the fields of its mechanisms must not have.
+    `taken` are the names that no field of its mechanisms may have: by default those of `taken_names` for a third party.
     """
     name, version = _distribution(point)
     try:
         with importing():
             hook = _hooks_of(point.load(), name)
-            mechanisms = _registered(hook, reserved, name == OWN_DISTRIBUTION)
-            reserved_too = frozenset(chain(*hook.reserve_options()))
-            return Plugin(name, version, mechanisms, reserved=reserved_too, hooks=hook)
+            if taken is None:
+                taken = frozenset() if name == OWN_DISTRIBUTION else taken_names()
+            return Plugin(name, version, _registered(hook, taken, name == OWN_DISTRIBUTION), hooks=hook)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -223,10 +209,6 @@ def _installed_one_by_one() -> tuple[list[EntryPoint], list[Plugin]]:
     return points, unreadable
 
 
-def _reserved(plugins: Iterable[Plugin]) -> frozenset[str]:
-    return frozenset().union(*(plugin.reserved for plugin in plugins))
-
-
 _HOOKS = ("register_mechanisms", "register_commands", "guarantee_of", "source_of", "declaration_of")
 """The hooks for third-party plugins."""
 
@@ -243,8 +225,6 @@ def _hooks_of(module: object, name: str) -> pluggy.HookRelay:
     hooks = {caller.name for caller in manager.get_hookcallers(module) or ()}
     if not hooks:
         raise PluginError(name, "it implements no hook", hint="Implement register_mechanisms(register).")
-    if "reserve_options" in hooks and name != OWN_DISTRIBUTION:
-        raise PluginError(name, f"it implements reserve_options, which only {OWN_DISTRIBUTION} may implement")
     return manager.hook
 
 
@@ -252,36 +232,29 @@ def _loaded(mechanism: type[Mechanism] | Deferred) -> type[Mechanism]:
     return mechanism.load() if isinstance(mechanism, Deferred) else mechanism
 
 
-def _registered(
-    hook: pluggy.HookRelay, reserved: frozenset[str], own: bool
-) -> tuple[type[Mechanism] | Deferred, ...]:
+def _registered(hook: pluggy.HookRelay, taken: frozenset[str], own: bool) -> tuple[type[Mechanism] | Deferred, ...]:
     """The mechanisms that a hook registers, each one checked; tests check those of ldp-budget itself."""
     found: list[type[Mechanism] | Deferred] = []
 
     def register(mechanism: type[Mechanism] | Deferred) -> None:
         if not (own and isinstance(mechanism, Deferred)):
-            check_mechanism(mechanism, reserved)
+            check_mechanism(mechanism, taken)
         found.append(mechanism)
 
     hook.register_mechanisms(register=register)
     return tuple(found)
 
 
-def check_mechanism(candidate: object, reserved: frozenset[str]) -> None:
-    """Raise `PluginError` unless `candidate` is a mechanism class with usable names and fields.
-
-    `reserved` are names that fields must not have: a field that is named like an option of a command could never be
-    set there.
-    """
+def check_mechanism(candidate: object, taken: frozenset[str]) -> None:
+    """Raise `PluginError` unless `candidate` is a mechanism class with usable names, and no field has a `taken` name."""
     if not (isinstance(candidate, type) and issubclass(candidate, Mechanism)):
         raise PluginError(repr(candidate), f"it registered {candidate!r}, which is not a subclass of Mechanism")
     label = candidate.__qualname__
     if isinstance(candidate.aliases, str):
         raise PluginError(label, f"the aliases of {label} must be a tuple of names: got {candidate.aliases!r}")
-    taken = sorted(reserved & set(candidate.fields))
-    if taken:
+    if clashes := sorted(taken & set(candidate.fields)):
         raise PluginError(
-            label, f"{label} has a field {taken[0]!r}, which is an option of the commands", hint="Rename the field."
+            label, f"{label} has a field {clashes[0]!r}, which is an option of the commands", hint="Rename the field."
         )
     names = (getattr(candidate, "name", ""), *candidate.aliases)
     bad = [name for name in names if not (isinstance(name, str) and NAME.fullmatch(name))]

@@ -99,6 +99,5 @@ def test_wheel_declares_its_dependencies(wheel: Path) -> None:
     assert dict(parsed["console_scripts"]) == {"ldp-budget": "ldp_budget_cli:main"}
     assert dict(parsed["ldp_budget"]) == {
         "adapters": "ldp_budget_adapters",
-        "commands": "ldp_budget_cli.reserved_options",
         "mechanisms": "ldp_budget_mechanisms",
     }

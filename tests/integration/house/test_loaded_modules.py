@@ -140,7 +140,7 @@ with Accountant("ledger.db") as accountant:
     assert accountant.spend("ada", mechanism("oue")(epsilon=1, domain_size=7))
 """
     found = ours(loaded(code, tmp_path))
-    assert len(found) <= 77, sorted(found)
+    assert len(found) <= 75, sorted(found)
     families = {name for name in found if name.startswith("ldp_budget_mechanisms.") and "._" not in name}
     assert families == {"ldp_budget_mechanisms.unary_encoding"}
 

@@ -27,7 +27,7 @@ from ldp_budget.errors import LdpBudgetError, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
 from ldp_budget.registry.certification import source_digest
-from ldp_budget.registry.plugins import GROUP, Plugin, load_plugin, registry
+from ldp_budget.registry.plugins import GROUP, Plugin, load_plugin
 from ldp_budget.sdk.client_mechanism import ClientMechanism, worst_report
 from ldp_budget_verify.law import law_of
 
@@ -420,7 +420,7 @@ def _names_of(point: EntryPoint) -> tuple[str, ...]:
 
 
 def _loaded(point: EntryPoint) -> Plugin:
-    return load_plugin(point, registry().reserved)
+    return load_plugin(point)
 
 
 def _joined(parts: list[Plugin]) -> Plugin:
