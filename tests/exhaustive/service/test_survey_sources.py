@@ -5,14 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 ROOT = Path(__file__).parents[3]
-PAGES = ROOT / "service" / "ldp_budget_service" / "web"
 
 
 # -- the bundle ----------------------------------------------------------------------------------------------------
@@ -25,7 +23,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if found is None:
         pytest.skip("no npm on this machine")
     root = tmp_path_factory.mktemp("bundle")
-    for name in ("clients/js", "clients/survey", "service/ldp_budget_service/web"):
+    for name in ("clients/check", "clients/js", "clients/survey", "service/ldp_budget_service/web"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("node_modules", "dist"))
     npm(root / "clients" / "survey", "install", "--no-audit", "--no-fund", "--no-package-lock")
     return root / "clients" / "survey"
@@ -38,10 +36,12 @@ def npm(folder: Path, *words: str) -> str:
 
 
 def test_bundle_build_is_reproducible(package: Path) -> None:
-    made: Any = package.parents[1] / "service" / "ldp_budget_service" / "web" / "static" / "survey.js"
-    made.unlink()
+    names = ("service/ldp_budget_service/web/static/survey.js", "clients/check/check.html")
+    for name in names:
+        (package.parents[1] / name).unlink()
     npm(package, "run", "build")
-    assert made.read_bytes() == (PAGES / "static" / "survey.js").read_bytes()
+    for name in names:
+        assert (package.parents[1] / name).read_bytes() == (ROOT / name).read_bytes()
 
 
 def test_sources_pass_strict_type_checks(package: Path) -> None:

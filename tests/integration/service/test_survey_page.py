@@ -199,7 +199,7 @@ def test_tabs_of_one_link_send_one_report(site: Site, device: Any) -> None:
     for page, answer in ((first, "walk"), (second, "car")):
         page.get_by_label(answer).check()
     first.evaluate(f"document.querySelector('{SEND}').click()")
-    second.evaluate(f"document.querySelector('{SEND}').click()")
+    second.evaluate(f"document.querySelector('{SEND}')?.click()")  # it may have heard of the first report
     for page in (first, second):
         page.wait_for_selector(ARRIVED)
     assert first.inner_text("#hex") == second.inner_text("#hex")
