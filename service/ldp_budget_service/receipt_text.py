@@ -10,7 +10,7 @@ import json
 from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldp_budget.accounting.limits import ShareLimit
+from ldp_budget.accounting.receipts import limit_row
 from ldp_budget.guarantees.fixed_point import (
     DELTA_DIGITS,
     EPSILON_DIGITS,
@@ -91,18 +91,10 @@ def _state(state: LimitState, written: _Written) -> str:
 
 def _write(limit: Limit) -> _Written:
     """Return the texts of a limit, and keep them."""
-    plain = {
-        "period": limit.label,
-        **({"share": limit.share} if isinstance(limit, ShareLimit) else {}),
-        "rule": limit.rule,
-        "epsilon": float_up(limit.epsilon),
-        "delta": float_up(limit.delta),
-        "capacity": limit.amounts(limit.capacity),
-    }
     amounts = [
         _Amount(place, f"{quoted(limit.names[place])}:", most, _DIGITS[place]) for place, most in limit.counted
     ]
-    rounded, exact = f'{_json(plain)[:-1]},"spent":', f'{{"limit":{_json(limit.to_json())},"spent":'
+    rounded, exact = f'{_json(limit_row(limit))[:-1]},"spent":', f'{{"limit":{_json(limit.to_json())},"spent":'
     if len(_written) >= _MOST_LIMITS:
         _written.clear()
     written = _written[id(limit)] = _Written(limit, rounded, exact, tuple(amounts))

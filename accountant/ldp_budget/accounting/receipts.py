@@ -99,6 +99,18 @@ class Amounts(NamedTuple):
         return f"Amounts({', '.join(f'{name}={value!r}' for name, value in counted.items())})"
 
 
+def limit_row(limit: Limit) -> dict[str, Any]:
+    """A limit in the JSON object of its state: period, rule, ε, δ and capacity, as plain numbers."""
+    return {
+        "period": limit.label,
+        **({"share": limit.share} if isinstance(limit, ShareLimit) else {}),
+        "rule": limit.rule,
+        "epsilon": float_up(limit.epsilon),
+        "delta": float_up(limit.delta),
+        "capacity": limit.amounts(limit.capacity),
+    }
+
+
 class LimitState(NamedTuple):
     """One limit of a policy and a user's charges in its current window, which ends at `resets_at` (None: never).
 
@@ -149,12 +161,7 @@ class LimitState(NamedTuple):
         """
         limit = self.limit
         return {
-            "period": limit.label,
-            **({"share": limit.share} if isinstance(limit, ShareLimit) else {}),
-            "rule": limit.rule,
-            "epsilon": float_up(limit.epsilon),
-            "delta": float_up(limit.delta),
-            "capacity": limit.amounts(limit.capacity),
+            **limit_row(limit),
             "spent": limit.amounts(self.spent_units),
             "remaining": limit.amounts(limit.remaining(self.spent_units)),
             "resets_at": None if self.resets_at is None else _iso(self.resets_at),
