@@ -404,7 +404,9 @@ class TickEstimate(CountEstimate):
         law = self.chances
         bend = law.both - 2 * law.one + law.none
         held, shown = (int(each[first, second]) for each in self.matrix)
-        if not law.shown_together or abs(bend) < _LEAST_BEND or not shown:
+        if not shown and law.shown_together:
+            raise NotSupported(f"no report says anything of both options {first} and {second}")
+        if not law.shown_together or abs(bend) < _LEAST_BEND:
             hint = "Declare pairs, which takes the reports of least error for two options."
             raise NotSupported("these reports say nothing of two options together", hint=hint)
         shares = self.counts[first] / self.reports, self.counts[second] / self.reports
