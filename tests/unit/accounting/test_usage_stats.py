@@ -202,3 +202,11 @@ def test_versions_state_their_author_and_change(accountant: Accountant, clock: C
         (2, "2026-11-21T14:00:00Z", "ana", "raised", ["lifetime=4", "day=2"]),
         (1, "2026-11-21T13:00:00Z", None, "first", ["lifetime=4", "day=1"]),
     ]
+
+
+def test_totals_count_charges_and_take_back_the_reports_of_voids(accountant: Accountant, coin: Any) -> None:
+    accountant.set_policy("default", ["lifetime=9"])
+    accountant.spend("alice", coin(1), reports=2)
+    accountant.void(accountant.reserve("bob", coin(1)).receipt or "")
+    totals = accountant.ledger.overview().totals()
+    assert (totals["users"], totals["charges"], totals["reports"]) == (2, 2, 2)
