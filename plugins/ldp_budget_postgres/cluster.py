@@ -74,23 +74,27 @@ SETTLE = (
 )
 
 
-def is_installed(connection: Connection, address: Address) -> bool:
-    """True if the database has the extension. Raises `LedgerError` if its version is too old."""
+def is_installed(connection: Connection) -> bool:
+    """True if the database has the extension."""
+    return connection.execute(_VERSION).fetchone() is not None
+
+
+def _check_version(connection: Connection, address: Address) -> None:
     found: Any = connection.execute(_VERSION).fetchone()
-    if found is not None and int(found[0].partition(".")[0]) < OLDEST:
+    if int(found[0].partition(".")[0]) < OLDEST:
         raise LedgerError(address.name, f"its extension Citus must be of version {OLDEST} or newer: got {found[0]}")
-    return found is not None
 
 
-def distribute(connection: Connection, partitions: int) -> None:
+def distribute(connection: Connection, address: Address) -> None:
     """Distribute the empty tables, in the transaction that has created them."""
+    _check_version(connection, address)
     connection.execute("SET LOCAL citus.shard_replication_factor TO 1")
     connection.execute("SELECT create_reference_table('meta')")
     first, *others = PARTITIONED
     (nodes,) = connection.execute(_COUNT_NODES).fetchone() or (0,)
-    count = min(partitions, max(SHARDS_OF_NODE * max(nodes, 1), partitions // PARTITIONS_OF_SHARD))
+    most = max(SHARDS_OF_NODE * max(nodes, 1), address.partitions // PARTITIONS_OF_SHARD)
     create = "SELECT create_distributed_table(%s, 'partition', colocate_with => 'none', shard_count => %s)"
-    connection.execute(create, (first, count))
+    connection.execute(create, (first, min(address.partitions, most)))
     for table in others:
         connection.execute("SELECT create_distributed_table(%s, 'partition', colocate_with => %s)", (table, first))
 
@@ -120,6 +124,7 @@ class Cluster:
 
     def locate(self, connection: Connection) -> None:
         """Read where each partition is, in a transaction that looks up names in the ledger's schema."""
+        _check_version(connection, self._address)
         rows = connection.execute(_SHARDS, (self._partitions,)).fetchall()
         if len(rows) != self._partitions:
             why = f"Citus must have one placement of each of {self._partitions} partitions: got {len(rows)}"

@@ -159,7 +159,7 @@ class PostgresStore:
                 why = "no schema of the role's search_path exists"
                 hint = "Create one, or add options=-csearch_path%3DNAME to the URL."
                 raise LedgerError(self.name, why, hint=hint)
-            self._has_citus = cluster.is_installed(connection, self._address)
+            self._has_citus = cluster.is_installed(connection)
             self.key, self.partitions = self._open(connection, create, secret, sandbox, ledger_id)
             self.writers = min(MOST_WRITERS, self.partitions, self._address.connections)
             self._check_tables(connection)
@@ -238,7 +238,7 @@ class PostgresStore:
                 for statement in schema.TABLES:
                     connection.execute(statement)
                 if self._has_citus:
-                    cluster.distribute(connection, self._address.partitions)
+                    cluster.distribute(connection, self._address)
                 schema.fill(connection, key, ledger, self._address.partitions, ledger_id)
         except errors.Error as error:
             if self._is_made(connection):

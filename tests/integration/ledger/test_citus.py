@@ -89,6 +89,21 @@ def test_init_distributes_every_table_and_any_node_answers(
     assert accountant.verify().ok
 
 
+def test_old_extension_refuses_a_new_ledger_and_no_ledger_on_one_server(
+    nodes: OwnNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = nodes.new_ledger(PARTITIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "is_installed", lambda connection: False)
+        Accountant(whole).close()
+    monkeypatch.setattr(cluster, "OLDEST", 99)
+    Accountant(whole, create=False).close()
+    ledger = nodes.new_ledger(PARTITIONS)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match=r"Citus must be of version 99 or newer: got 1"):
+            Accountant(ledger)
+
+
 def test_init_through_a_worker_is_refused(nodes: OwnNodes, ledger: str) -> None:
     with pytest.raises(LedgerError, match="coordinator"):
         Accountant(ledger.replace(str(nodes.servers[0].port), str(nodes.servers[1].port)))
@@ -288,6 +303,20 @@ def test_ledger_opens_on_another_host_while_the_coordinator_is_down(
             assert there.balance("alice").limits
     finally:
         nodes.servers[0].restart()
+
+
+def test_ledger_opens_while_a_worker_is_down(nodes: OwnNodes, accountant: Accountant, ledger: str) -> None:
+    first, second = sorted(nodes.servers[1:], key=lambda server: 0 not in nodes.partitions_at(server, ledger))
+    there, elsewhere = (user_on(nodes, accountant, ledger, server) for server in (first, second))
+    second.kill()
+    try:
+        with Accountant(ledger, create=False) as opened:
+            assert opened.spend(there, COIN).status == "spent"
+            with pytest.raises(LedgerError, match=f"node 127.0.0.1:{second.port}"):
+                opened.spend(elsewhere, COIN)
+    finally:
+        second.restart()
+    until(lambda: accountant.spend(elsewhere, COIN))
 
 
 def test_killed_policy_change_is_complete_or_absent_everywhere(
