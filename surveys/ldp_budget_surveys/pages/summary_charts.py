@@ -86,7 +86,8 @@ def _chart(
 
 def mean_blocks(say: Texts, question: Question, row: Row, scale: Scale) -> Iterator[Block]:
     """Yield the mean of a question with numbers, and the distribution if it was estimated."""
-    yield means(say, question, [(say("mean") + in_unit(question), row)], scale)
+    figures = quantile_rows(say, row) or [(say("mean"), row)]
+    yield means(say, question, [(name + in_unit(question), each) for name, each in figures], scale)
     if row.get("max_bias"):
         yield Note(say("mean.bias", bias=say.number(row["max_bias"])))
     if "bins" in row:
@@ -103,6 +104,16 @@ def mean_blocks(say: Texts, question: Question, row: Row, scale: Scale) -> Itera
         names = (say("column.bins") + in_unit(question), say("column.share"))
         label = say("mean.distribution", question=question.text)
         yield _chart(say, label, names, bars, Scale.of_shares(row["bins"]), percent=True)
+
+
+def quantile_rows(say: Texts, row: Row) -> list[tuple[str, Row]]:
+    """Return the quantiles of a question that asks for them, as rows of means with their names; empty for others."""
+    found = row.get("quantiles", {})
+    return [
+        (say("quantile", share=f"{say.number(100 * float(at))} %"), {**each, "mean": each["estimate"]})
+        for at, each in found.items()
+        if isinstance(each, dict)
+    ]
 
 
 def number_scale(question: Question, rows: Sequence[Row]) -> Scale:

@@ -89,8 +89,11 @@ def _spread(share: float) -> float:
 
 def expected_margins(say: Texts, question: Question, subject: Subject, invited: int | None) -> Iterator[Block]:
     """Yield the margins of a question and its groups about a large population, at the worst answers."""
+    mechanism = question.collection.mechanism
+    if hasattr(mechanism, "quantiles"):  # the margin of a quantile depends on the distribution
+        return
     try:
-        precision = Precision.of(question.collection.mechanism)
+        precision = Precision.of(mechanism)
     except LdpBudgetError:  # answers that are not listed
         return
     people = invited or PLANNED

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.registry.surveys import YES_NO
+from ldp_budget.registry.surveys import NO_ANSWER, YES_NO
 from ldp_budget.reports.partial_aggregate import is_partial, open_files
 from ldp_budget.reports.public_attributes import count_combinations
 
@@ -116,16 +116,16 @@ class Subject:
 def _question(
     asked: SurveyQuestion, collection: Collection, row: Mapping[str, Any] | None, language: str
 ) -> Question:
-    own = asked.languages.get(language, {})
-    answers = own.get("categories")
-    if answers is None and asked.kind == YES_NO:
-        answers = [texts(language)(f"answer.{each}") for each in asked.categories or ()]
+    own, say = asked.languages.get(language, {}), texts(language)
+    words = {"yes": say("answer.yes"), "no": say("answer.no")} if asked.kind == YES_NO else {}
+    words |= {NO_ANSWER: say("answer.none")} if asked.optional else {}
     text = own.get("text") or asked.text or asked.name
-    return Question(text, collection, row, asked.unit, _words(asked.categories, answers))
+    return Question(text, collection, row, asked.unit, words | _words(asked.categories, own.get("categories")))
 
 
 def _words(answers: Sequence[str] | None, shown: Sequence[str] | None) -> dict[str, str]:
-    return dict(zip(answers or (), shown, strict=True)) if shown else {}
+    """Return answers with their words in the language; the last answer of an optional question has none there."""
+    return dict(zip(answers or (), shown or (), strict=False))
 
 
 def _own_row(row: Mapping[str, Any] | None, name: str) -> Mapping[str, Any] | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from case_files import case_text
+from ldp_budget_surveys.pages.report_texts import texts
 
 if TYPE_CHECKING:
     from command_line import CommandLine
@@ -22,8 +23,10 @@ def health(command: CommandLine) -> None:
     """A survey of 200 people in German and English."""
     folder = Path(command.ledger).parent
     (folder / "health.toml").write_text(TOML, encoding="utf-8")
-    rows = "".join(f"u{at},{'good' if at % 3 else 'bad'},{'yes' if at % 4 else 'no'}\n" for at in range(200))
-    (folder / "rows.csv").write_text(f"user,mood,smoke\n{rows}")
+    rows = "".join(
+        f"u{at},{'good' if at % 3 else 'bad'},{('yes', 'no', '')[at % 3]},{at + 900}\n" for at in range(200)
+    )
+    (folder / "rows.csv").write_text(f"user,mood,smoke,income\n{rows}")
     command("policy", "set", "default", "--limit", "lifetime=4.5")
     command("survey", "add", folder / "health.toml")
     command("randomize", "health", folder / "rows.csv", "--user-column", "user", "--spend", "--out", folder / "r")
@@ -58,6 +61,10 @@ def test_report_in_german_has_its_texts_numbers_and_dates(survey_line: CommandLi
     # Without words of its own: the question as it is, and its answers.
     assert re.search(r"<h2[^>]*>Do you smoke\?</h2>", page)
     assert ">ja</th>" in page
+    assert ">keine Angabe</th>" in page
+    (median,) = found["income"]["quantiles"].values()
+    assert ">50 %-Quantil (EUR)</th>" in page
+    assert f">{texts('de').number(median['estimate'])}</td>" in page
     assert "200 (12,5 % der Eingeladenen)" in page
     assert "ε = 4,5 insgesamt" in page
     assert re.search(r"am \d{1,2}\. [A-Z]\w+ \d{4} \(UTC\)", page)
