@@ -82,7 +82,7 @@ def test_compare_margin_gives_the_least_number_of_respondents(command: CommandLi
     assert "respondents" not in command.json(*asked)[0]
     for row in rows:
         margins = [
-            1.959964 * again["worst_std_error"]
+            again["margin"]
             for users in (row["respondents"], row["respondents"] - 1)
             for again in rank_frequency(1, 7, users)
             if again["mechanism"] == row["mechanism"]

@@ -365,7 +365,8 @@ def test_old_certificate_is_read_and_no_longer_counts(left: Left, monkeypatch: p
     monkeypatch.setitem(sys.modules, "coin", module)
     spec.loader.exec_module(module)
     installed = SimpleNamespace(own=False, name="ldp-budget-coin", version="1.2")
-    monkeypatch.setattr(plugins, "registry", lambda: {module.Coin: installed})
+    found = SimpleNamespace(plugin_of={module.Coin: installed}.get)
+    monkeypatch.setattr(plugins, "registry", lambda: found)
     monkeypatch.setenv(certification.VARIABLE, str(left.folder / "certificates.json"))
     certification.forget()
     try:

@@ -217,6 +217,26 @@ class TestSquareWave(BuiltIn):
     targets = ({"epsilon": 1, **UNIT},)
 
 
+class TestRoundedResponse(BuiltIn):
+    mechanism = mechanism("rounded-response")
+    targets = ({"epsilon": 3, **UNIT},)
+
+
+class TestRandomThreshold(BuiltIn):
+    mechanism = mechanism("random-threshold")
+    targets = ({"epsilon": 1, **UNIT}, {"epsilon": 2, "lower": 10, "upper": 5000, "scale": "log"})
+
+
+class TestLocalHashing(BuiltIn):
+    mechanism = mechanism("olh")
+    targets = ({"epsilon": 1, "domain_size": 9, "functions": 4},)
+
+
+class TestTicks(BuiltIn):
+    mechanism = mechanism("ticks")
+    targets = ({"epsilon": 2, "domain_size": 7, "at_most": 2}, {"epsilon": 1, "domain_size": 5})
+
+
 class TestDBitFlip(BuiltIn):
     mechanism = mechanism("d-bit-flip")
     targets = ({"epsilon": 1, "buckets": 6, "bits": 3},)

@@ -21,6 +21,7 @@ from ldp_budget.errors import LdpBudgetError, NotSupported
 from ldp_budget.guarantees import Memoised, Unbounded
 from ldp_budget.sampling import open_stream
 from ldp_budget.sdk.domain import Categories
+from ldp_budget.sdk.tick_sets import TickSets
 
 from .. import NO_TWO_INPUTS, NOTHING_PROMISED, SMALLER, Broken, NotChecked, expect
 from ..audit.events import SECRET_BYTES, keys_of
@@ -141,7 +142,8 @@ def _bad(mechanism: Mechanism, good: list[Any]) -> Iterator[tuple[str, Any]]:
         yield f"the value {value!r}", [*good[1:], value]
     yield "a table of values", np.array([good, good])
     yield "a table of one column", np.array(good).reshape(-1, 1)
-    yield "rows of different lengths", [good[:1], good[:2]]
+    if not isinstance(mechanism.domain, TickSets):  # to which each row is a set
+        yield "rows of different lengths", [good[:1], good[:2]]
 
 
 def _outside(mechanism: Mechanism) -> Iterator[Any]:

@@ -9,6 +9,7 @@ cautious: it gives up at draws without bounds, and where bounds alone do not dec
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget.sdk.client_program import OPERATORS, Ascending
@@ -158,7 +159,8 @@ def _size(bounds: _Bounds) -> int:
 
 def _whole(name: str, given: list[_Bounds]) -> _Bounds:
     if name == "list":
-        return (_hull(given) if given else _Bounds(0, 0))._replace(size=len(given))
+        ascending = all(one.high <= other.low for one, other in pairwise(given))
+        return (_hull(given) if given else _Bounds(0, 0))._replace(size=len(given), ascending=ascending)
     vector, size = given[0], given[0].size or 0
     if name == "at":
         _need(given[1].low >= 0 and given[1].high < (size if vector.rows is None else vector.rows))
