@@ -208,7 +208,7 @@ MUTANTS = (
     ),
     Mutant(
         "expired-reservation-is-voided",
-        "accountant/ldp_budget/accounting/reservations.py",
+        "accountant/ldp_budget/accounting/reservation_settlement.py",
         "    if state == RESERVED and transaction.is_over(entry):\n",
         "    if False:\n",
         "unit/ledger/test_sqlite.py",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ldp_budget._numbers import number_in
+from ldp_budget._number_parsing import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import InvalidParameter, OutsideDomain
 from ldp_budget.reports.answer_texts import AnswerTexts, folded

@@ -272,7 +272,7 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
 
 def _own_options() -> set[str]:
     """Return the options that no field of a plugin's mechanism may have; imported by name, as commands are."""
-    taken: set[str] = import_module(".mechanism_subcommands", __package__).taken_options()
+    taken: set[str] = import_module(".mechanism_arguments", __package__).taken_options()
     return taken
 
 

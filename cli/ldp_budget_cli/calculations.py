@@ -17,8 +17,8 @@ from ldp_budget.registry.certification import mechanism_rows
 from .check import write_certificate
 from .errors import did_you_mean
 from .limit_figures import number
+from .mechanism_arguments import as_typed, mechanism_command, parse_reports
 from .mechanism_cards import card, card_lines
-from .mechanism_subcommands import as_typed, mechanism_command, parse_reports
 from .notes import print_note
 from .number_types import WHOLE, parse_margin
 from .output import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from decimal import Decimal
 
-    from ldp_budget.accounting.rule_comparison import Rules
+    from ldp_budget.accounting.composition_comparison import Rules
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -81,7 +81,7 @@ def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json
 
 def parse_delta(text: str) -> Decimal:
     """Return the δ of a total."""
-    from ldp_budget.accounting.rule_comparison import check_delta
+    from ldp_budget.accounting.composition_comparison import check_delta
 
     return check_delta(decimal_option("total_delta", text))
 
@@ -120,7 +120,7 @@ def compose(
     certificate: str | None,
     form: str | None,
 ) -> None:
-    from ldp_budget.accounting.rule_comparison import composed, own_delta, promise_of
+    from ldp_budget.accounting.composition_comparison import composed, own_delta, promise_of
     from ldp_budget.composition.rules import of_one_question
 
     guarantee = promise_of(mechanism)
@@ -162,7 +162,7 @@ def compose(
 @click.option("--total-delta", default="0", metavar="D", help="The δ of all K reports together [default: 0]")
 @rows_options
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
-    from ldp_budget.accounting.rule_comparison import maker, planned_rules
+    from ldp_budget.accounting.composition_comparison import maker, planned_rules
 
     make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
     epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
@@ -305,7 +305,7 @@ def compare(
       ldp-budget compare --epsilon 1 --domain-size 7 --users 10000
       ldp-budget compare --epsilon 1 --lower 0 --upper 100 --users 10000
     """
-    from ldp_budget.accounting.rule_comparison import compared
+    from ldp_budget.accounting.composition_comparison import compared
 
     numeric = _both("lower", lower, "upper", upper)
     if margin is not None and domain_size is None:

@@ -21,7 +21,7 @@ from .app import check_local, collection_names, open_ledger
 from .design_options import combinations_in, note_public, odd_values
 from .errors import REFUSED
 from .inputs import find_collection, read_json
-from .mechanism_subcommands import MechanismGroup, mechanism_command
+from .mechanism_arguments import MechanismGroup, mechanism_command
 from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, next_step, print_json, print_rows, rows_options, strict_option

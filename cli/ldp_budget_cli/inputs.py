@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget._lookalikes import skeleton
-from ldp_budget._numbers import value_of
+from ldp_budget._number_parsing import value_of
 from ldp_budget._validation import canonical_text
 
 from .app import open_ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ldp_budget._numbers import value_of
+from ldp_budget._number_parsing import value_of
 from ldp_budget._validation import canonical_text
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ldp_budget._numbers import number_in, whole_in
+from ldp_budget._number_parsing import number_in, whole_in
 
 
 def _expected(kind: str, limits: click.FloatRange | click.IntRange) -> str:

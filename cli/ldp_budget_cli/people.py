@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ldp_budget._lookalikes import is_shapeless
-from ldp_budget._numbers import value_of
+from ldp_budget._number_parsing import value_of
 from ldp_budget._validation import canonical_text
 
 NO_USER = "the user is missing"

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget._numbers import whole_in
+from ldp_budget._number_parsing import whole_in
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import float_up
 from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
 
 from .app import open_ledger
-from .mechanism_subcommands import mechanism_command
+from .mechanism_arguments import mechanism_command
 from .notes import print_note
 from .number_types import WholeRange
 from .output import counted, json_option, next_step, print_json

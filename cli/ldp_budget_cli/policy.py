@@ -12,7 +12,7 @@ from ldp_budget.guarantees.fixed_point import printed_up
 from .app import check_local, open_ledger, parse_time, policy_names
 from .check import write_certificate
 from .limit_figures import change_lines, limit_text, minute, number, yearly_text
-from .mechanism_subcommands import mechanism_command, parse_reports
+from .mechanism_arguments import mechanism_command, parse_reports
 from .notes import print_note
 from .output import (
     counted,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.budget_client import BudgetClient
-    from ldp_budget.accounting.budget_projection import Binding
+    from ldp_budget.accounting.budget_timeline import Binding
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.plans import Plan
     from ldp_budget.accounting.policies import Policy

@@ -100,7 +100,7 @@ def report(
       ldp-budget report mood mood.reports --invited 500 --out mood.html
       ldp-budget report mood mood.reports --language de --out mood.pdf
     """
-    from ldp_budget_surveys.pages.report_texts import texts
+    from ldp_budget_surveys.pages.report_translations import texts
     from ldp_budget_surveys.pages.summary_page import html_page, markdown_page
     from ldp_budget_surveys.pages.survey_summary import Subject, public_columns, summarize
 

@@ -24,7 +24,7 @@ from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .input_tables import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
 from .inputs import Listing, exact_users_option, user_column_option
 from .limit_figures import receipt_lines
-from .mechanism_subcommands import as_typed, mechanism_command, note_option, parse_reports
+from .mechanism_arguments import as_typed, mechanism_command, note_option, parse_reports
 from .notes import print_note
 from .number_types import NUMBER
 from .output import counted, json_option, next_step, options, print_json, strict_option

@@ -9,7 +9,7 @@ import click
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .margin_plan import plan_answers
-from .mechanism_subcommands import MechanismGroup
+from .mechanism_arguments import MechanismGroup
 from .number_types import NumberRange, WholeRange, parse_margin
 from .output import counted, decimal_option, json_option, next_step, print_json, rounded
 from .plots import plot_option

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ldp_budget._lookalikes import difference
-from ldp_budget._numbers import number_in
+from ldp_budget._number_parsing import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
 from ldp_budget.registry.surveys import NO_ANSWER

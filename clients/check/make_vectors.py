@@ -14,13 +14,13 @@ import numpy as np
 from ldp_budget import mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget.accounting.books import Charged
-from ldp_budget.accounting.promises import signing_key
+from ldp_budget.accounting.signed_limits import signing_key
 from ldp_budget.guarantees.fixed_point import Costs
 from ldp_budget.registry.collections import Collection, survey_collection
 from ldp_budget.registry.public_definition import About
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Marks
-from ldp_budget_surveys.publication import log
+from ldp_budget_surveys.publication import transparency_log
 from ldp_budget_surveys.publication.estimate import estimate_of
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import _salt, account_leaf, charge_of
@@ -55,7 +55,7 @@ def promised(definition: dict[str, Any], measure: str = "epsilon", limit: int = 
 def signed(entries: Sequence[bytes]) -> dict[str, bytes]:
     """Return the files of a log with these statements."""
     root = root_of([leaf_hash(each) for each in entries])
-    return dict(log.tiles(entries)) | {"checkpoint": KEY.checkpoint(len(entries), root).encode()}
+    return dict(transparency_log.tiles(entries)) | {"checkpoint": KEY.checkpoint(len(entries), root).encode()}
 
 
 def promised_to(receipt: dict[str, Any], measure: str, limit: int) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from ldp_budget.sdk.client_program import Program, answers, uint, whole
 from ldp_budget.sdk.frequency_oracle import MOST_ANSWERS, FrequencyMechanism
 from ldp_budget.sdk.parameters import choice, flag, integer, optional_real
 
-from . import _amplification as amplification
-from ._amplification import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement
+from . import _substitution_loss
 from ._citations import RANDOM_SUBSTITUTION
+from ._substitution_loss import WIDE_DOWN, WIDE_UP, DistinctSequence, DistinctSet, Sampling, WithReplacement
 from .privacy_breaches import amplification_below_breach, breach_bound, largest_posterior
 
 if TYPE_CHECKING:
@@ -185,22 +185,22 @@ class RandomSubstitution(FrequencyMechanism):
     def _inclusion(self) -> tuple[Decimal, Decimal]:
         """(π₁, π₀), rounded down and up; of one draw if draws are independent."""
         if isinstance(self._sampling, WithReplacement):
-            return amplification.inclusion(self._gamma, self.domain_size, 1)
+            return _substitution_loss.inclusion(self._gamma, self.domain_size, 1)
         if isinstance(self._sampling, DistinctSet):
             odds = self._amplification[0]
         else:
             odds = DistinctSet(self.domain_size, self._draws).amplification(self._gamma, WIDE_DOWN)
-        return amplification.inclusion(odds, self.domain_size, self._draws)
+        return _substitution_loss.inclusion(odds, self.domain_size, self._draws)
 
     @functools.cached_property
     def _tau(self) -> Decimal:
         # The drawn report has the smaller variation, and its ε is not above the stated one; by the argument in
         # sequence_tau the stated pair then dominates it.
         if isinstance(self._sampling, WithReplacement):
-            return amplification.set_tau(self._gamma, self.domain_size, 1)
+            return _substitution_loss.set_tau(self._gamma, self.domain_size, 1)
         if isinstance(self._sampling, DistinctSet):
-            return amplification.set_tau(self._amplification[0], self.domain_size, self._draws)
-        return amplification.sequence_tau(self._gamma, self._amplification[0], self.domain_size, self._draws)
+            return _substitution_loss.set_tau(self._amplification[0], self.domain_size, self._draws)
+        return _substitution_loss.sequence_tau(self._gamma, self._amplification[0], self.domain_size, self._draws)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -216,13 +216,15 @@ class RandomSubstitution(FrequencyMechanism):
     def _sequence(self) -> FinitePair | None:
         """The pair of ordered draws, if it is short enough to be listed."""
         if self._is_listed():
-            drawn = amplification.sequence_pair([Fraction(part, ONE) for part in self.thresholds], self.domain_size)
+            drawn = _substitution_loss.sequence_pair(
+                [Fraction(part, ONE) for part in self.thresholds], self.domain_size
+            )
             if self.gamma is None:
                 return joined(drawn)
             # The declared law is exact; the draws match it only up to the last digit.
             gamma, size = Fraction(self.gamma), self.domain_size
             meant = [gamma / (gamma + size - step) for step in range(1, self._draws + 1)]
-            return joined(drawn, amplification.sequence_pair(meant, size))
+            return joined(drawn, _substitution_loss.sequence_pair(meant, size))
         return None
 
     def _is_listed(self) -> bool:
@@ -306,9 +308,9 @@ class RandomSubstitution(FrequencyMechanism):
         """The worked example of one record's draws, independent of the number of users: a step for each draw."""
         asked = self._gamma, self.domain_size, self._draws
         independent = isinstance(self._sampling, WithReplacement)
-        expected = float(self._draws) if independent else _plain(amplification.expected_draws(*asked))
+        expected = float(self._draws) if independent else _plain(_substitution_loss.expected_draws(*asked))
         return {
-            "duplicate_probability": float(amplification.duplicate_probability(*asked)),
+            "duplicate_probability": float(_substitution_loss.duplicate_probability(*asked)),
             "expected_draws": expected,
         }
 

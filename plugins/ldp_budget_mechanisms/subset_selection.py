@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.sdk.parameters import choice, integer
 
-from ._amplification import best_size
 from ._citations import RANDOM_SUBSTITUTION
+from ._substitution_loss import best_size
 
 if TYPE_CHECKING:
     Steps = tuple[tuple[str, Any], ...]

@@ -25,7 +25,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from ldp_budget import InvalidParameter, LdpBudgetError, UnknownName
-from ldp_budget._numbers import is_number
+from ldp_budget._number_parsing import is_number
 from ldp_budget._validation import shown
 from ldp_budget_service.api_keys import ACTIVE, EXPIRED, PENDING
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
 from ldp_budget._files import canonical_json
-from ldp_budget._numbers import number_in
+from ldp_budget._number_parsing import number_in
 from ldp_budget._validation import shown
 from ldp_budget.accounting.charge_request import check_key
 from ldp_budget.accounting.priced_mechanism import priced_mechanism_of

@@ -23,7 +23,7 @@ from ldp_budget.registry import hookspecs
 from ldp_budget.registry.plugins import registry
 from ldp_budget_cli import errors as failures
 from ldp_budget_cli.app import cli
-from ldp_budget_cli.mechanism_subcommands import MechanismGroup
+from ldp_budget_cli.mechanism_arguments import MechanismGroup
 from ldp_budget_service import client, create_app
 from ldp_budget_service.error_codes import STATUSES
 from public_surface import command_pages, mechanism_cards, python_names

@@ -22,7 +22,7 @@ from ldp_budget.registry.collections import Collection, survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.inbox import Inbox, Marks
-from ldp_budget_surveys.publication import log
+from ldp_budget_surveys.publication import transparency_log
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, account_leaf
 from ldp_budget_surveys.publication.signed_note import LogKey
@@ -130,7 +130,7 @@ class Witness:
         note = (folder / "checkpoint").read_text("utf-8")
         text = note.partition("\n\n")[0] + "\n"
         size = int(text.split("\n")[1])
-        hashes = [leaf_hash(each) for each in log.read_entries(folder / f"tile/entries/000.p/{size}")]
+        hashes = [leaf_hash(each) for each in transparency_log.read_entries(folder / f"tile/entries/000.p/{size}")]
         old, old_root = self._last
         if len(hashes) < old or (old and root_of(hashes[:old]) != old_root):
             raise ValueError("the log does not continue what this witness signed")
@@ -180,7 +180,7 @@ class Operator:
         )
         self.statement |= {"client": definition["digest"], **changes}
         shutil.rmtree(self.site / "tile")
-        log.write_log(self.site, self._key, [*before, canonical_json(self.statement).encode()])
+        transparency_log.write_log(self.site, self._key, [*before, canonical_json(self.statement).encode()])
         return self.site
 
     def account_proof(self, proof: dict[str, Any], partition: int, account: int, total: int) -> None:

@@ -48,14 +48,14 @@ if TYPE_CHECKING:
         ledger_operations,
         policy_versions,
         queries,
-        reservations,
         stored_reports,
     )
+    from . import reservation_settlement as reservations
     from .admin_log import Record
     from .admission import Outcome
     from .batch import Spend, SpendResult
     from .books import Books
-    from .budget_projection import Binding, Remaining
+    from .budget_timeline import Binding, Remaining
     from .bulk_run import BulkResult
     from .call_options import Chargeable, PolicyOptions, RunOptions, SeriesOptions
     from .charge_request import ChargeRequest

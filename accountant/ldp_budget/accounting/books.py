@@ -16,7 +16,7 @@ from ..guarantees.fixed_point import Costs
 from ..ledger.calendar import LIFETIME
 from ..ledger.models import ERASED, SEALED, WAITING, Entry, StoredReport
 from ..ledger.snapshot import covered
-from . import promises
+from . import signed_limits
 from .policy_versions import latest_policy, user_hash
 from .receipts import name_in
 
@@ -120,11 +120,11 @@ class Books:
 
         Raises `PublicationError` and `UnknownName` as `limit`, and `NotSupported` without the package cryptography.
         """
-        return promises.signed(self._ledger, collection, client, *self.limit(policy))
+        return signed_limits.signed(self._ledger, collection, client, *self.limit(policy))
 
     def receipt_keys(self) -> list[str]:
         """Return the public keys, in hex, that sign the promises of this ledger; the newest is the last."""
-        return promises.public_keys(self._ledger)
+        return signed_limits.public_keys(self._ledger)
 
     def read(self, collection: str, measure: str, limit: int, leaf: Leaf) -> Book:
         """Read all accounts, and the charges of the sealed reports of a collection.

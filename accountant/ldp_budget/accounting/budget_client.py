@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..registry.collections import Collection
     from .admin_log import Record
     from .batch import Spend
-    from .budget_projection import Binding, Remaining
+    from .budget_timeline import Binding, Remaining
     from .bulk_run import BulkResult
     from .call_options import Chargeable, PolicyOptions, RunOptions, SeriesOptions
     from .limits import Limit

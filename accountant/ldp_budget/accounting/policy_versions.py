@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..ledger.snapshot import Price
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
-    from .budget_projection import Binding
+    from .budget_timeline import Binding
     from .call_options import PolicyTerms
     from .limits import Limit
     from .plans import Plan
@@ -430,7 +430,7 @@ def simulate(
     policy: str = DEFAULT,
 ) -> tuple[Binding, ...]:
     """The times when each limit of a policy binds first, for one user who reports at regular intervals."""
-    from .budget_projection import simulate
+    from .budget_timeline import simulate
 
     check_name("policy", policy)
     with ledger.reading() as reading:

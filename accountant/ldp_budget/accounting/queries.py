@@ -19,7 +19,7 @@ from ..guarantees.fixed_point import LARGEST
 from ..ledger import export
 from ..ledger.checked_sums import checked_sums
 from ..ledger.row_macs import read_accounts
-from .budget_projection import Remaining, remaining_of
+from .budget_timeline import Remaining, remaining_of
 from .policies import Policy
 from .policy_versions import latest_policy, user_hash
 from .receipts import Balance, LimitState, receipt_of

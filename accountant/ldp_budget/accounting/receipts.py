@@ -485,7 +485,7 @@ class Balance:
             InvalidParameter: `users` is not a whole number from 1 to 10^12.
         """
         from ..composition.shuffle_amplification import shuffled, whole_users
-        from .rule_comparison import message_charged
+        from .composition_comparison import message_charged
 
         whole_users(users)
         # All reports of a label are one charge here, and a receiver knows the reports that other users repeat.

@@ -19,7 +19,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._numbers import is_number
+from .._number_parsing import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

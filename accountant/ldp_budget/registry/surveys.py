@@ -61,7 +61,7 @@ from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json
-from .._numbers import value_of
+from .._number_parsing import value_of
 from .._validation import canonical_text, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, UnknownName
 from ..sdk.domain import Categories, check_categories

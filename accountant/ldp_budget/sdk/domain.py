@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from .._numbers import NO_NUMBER, number_in, whole_in, why_no_number
+from .._number_parsing import NO_NUMBER, number_in, whole_in, why_no_number
 from .._validation import canonical_text, check_storable, shown
 from ..errors import InvalidParameter, OutsideDomain
 

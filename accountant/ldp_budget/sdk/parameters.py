@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, overload
 from unicodedata import bidirectional, category
 
-from .._numbers import whole_in
+from .._number_parsing import whole_in
 from ..errors import InvalidParameter
 from ..guarantees.fixed_point import canonical, decimal
 

@@ -31,7 +31,7 @@ from .mechanism import MOST, draw_bars, height_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ldp_budget.accounting.budget_projection import Remaining
+    from ldp_budget.accounting.budget_timeline import Remaining
     from ldp_budget.registry.collections import Collection
 
 

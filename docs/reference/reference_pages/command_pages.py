@@ -11,7 +11,7 @@ from inspect import cleandoc
 import click
 
 from ldp_budget_cli.app import cli
-from ldp_budget_cli.mechanism_subcommands import MechanismGroup
+from ldp_budget_cli.mechanism_arguments import MechanismGroup
 
 from .python_pages import toctree
 

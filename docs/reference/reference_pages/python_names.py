@@ -10,7 +10,7 @@ from ldp_budget import charge_options, composition, sampling, testing
 from ldp_budget.accounting import (
     admin_log,
     batch,
-    budget_projection,
+    budget_timeline,
     bulk_run,
     call_options,
     charge_request,
@@ -32,7 +32,7 @@ Names = tuple[tuple[ModuleType, tuple[str, ...]], ...]
 
 ANSWERS: Names = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
-    (budget_projection, ("Remaining", "BudgetPoint", "Binding")),
+    (budget_timeline, ("Remaining", "BudgetPoint", "Binding")),
     (api_keys, ("ApiKeys", "ApiKey")),
     (charge_options, ("ChargeOptions",)),
     (call_options, ("RunOptions", "SeriesOptions", "PolicyTerms", "PolicyOptions")),

@@ -22,7 +22,7 @@ from ldp_budget._files import canonical_json
 from ldp_budget._validation import check_name, check_text, check_user, check_whole, shown
 from ldp_budget.accounting.admin_log import Record
 from ldp_budget.accounting.admin_records import fault_of
-from ldp_budget.accounting.budget_projection import Binding, BudgetPoint, Remaining
+from ldp_budget.accounting.budget_timeline import Binding, BudgetPoint, Remaining
 from ldp_budget.accounting.bulk_run import BATCH
 from ldp_budget.accounting.charge_request import MOST_REPORTS, check_digest, check_note, key_in_header
 from ldp_budget.accounting.limits import Limit, ShareLimit

@@ -26,7 +26,7 @@ from ldp_budget.accounting.admin_log import Record, check_own_record, check_reco
 from ldp_budget.accounting.admin_records import KEY, KEY_REVOKED
 from ldp_budget.accounting.batch import FAILED
 from ldp_budget.accounting.budget_client import BudgetClient
-from ldp_budget.accounting.budget_projection import check_series
+from ldp_budget.accounting.budget_timeline import check_series
 from ldp_budget.accounting.bulk_run import charge_run
 from ldp_budget.accounting.call_options import PolicyOptions, RunOptions, SeriesOptions
 from ldp_budget.accounting.charge_request import MOST_REPORTS, bound_digest, check_note
@@ -36,7 +36,7 @@ from ldp_budget.accounting.policy_versions import check_override
 from ldp_budget.accounting.priced_mechanism import mechanism_of
 from ldp_budget.accounting.principals import Principal
 from ldp_budget.accounting.receipts import BudgetExceeded
-from ldp_budget.accounting.reservations import check_expires
+from ldp_budget.accounting.reservation_settlement import check_expires
 from ldp_budget.charge_options import DEFAULT, check_options
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
 from ldp_budget.guarantees.fixed_point import LARGEST
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ldp_budget.accounting.batch import Spend, SpendResult
-    from ldp_budget.accounting.budget_projection import Binding, Remaining
+    from ldp_budget.accounting.budget_timeline import Binding, Remaining
     from ldp_budget.accounting.bulk_run import BulkResult
     from ldp_budget.accounting.call_options import Chargeable
     from ldp_budget.accounting.limits import Limit

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from ldp_budget.accounting.receipts import Receipt
-from ldp_budget.accounting.reservations import MOST_SECONDS
+from ldp_budget.accounting.reservation_settlement import MOST_SECONDS
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.ledger.models import COMMITTED, VOIDED
 

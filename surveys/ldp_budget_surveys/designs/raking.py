@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget._lookalikes import difference
-from ldp_budget._numbers import NO_NUMBER, number_in
+from ldp_budget._number_parsing import NO_NUMBER, number_in
 from ldp_budget.errors import InvalidParameter, NotSupported
 
 from .weights import LARGEST, Weights

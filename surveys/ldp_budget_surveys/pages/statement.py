@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.errors import InvalidParameter, LedgerError, UserErased
 from ldp_budget.ledger.calendar import from_micros
 
-from .report_texts import texts as report_texts
-from .statement_texts import TEXTS, Texts
+from .report_translations import texts as report_texts
+from .statement_translations import TEXTS, Texts
 from .summary_blocks import Code, Facts, Grid, Meter, Note, Section, certainty, loss
 from .summary_page import html_document
 

@@ -13,7 +13,7 @@ from .summary_blocks import Bar, Block, Chart, Note
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from .report_texts import Texts
+    from .report_translations import Texts
     from .survey_summary import Question
 
     Row = Mapping[str, Any]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.reports.estimation import mean_margin
 
-from .report_texts import margin_places
+from .report_translations import margin_places
 from .summary_blocks import Block, Facts, Grid, Heading, Marked, Note, Section
 from .summary_charts import Scale, means, shares
 from .summary_precision import open_answers, with_margins
@@ -14,7 +14,7 @@ from .summary_precision import open_answers, with_margins
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .report_texts import Texts
+    from .report_translations import Texts
     from .survey_summary import Question, Summary, Weighting
 
     Row = Mapping[str, Any]

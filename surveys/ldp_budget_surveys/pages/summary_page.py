@@ -13,14 +13,14 @@ from string import Template
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
-from .report_texts import texts
+from .report_translations import texts
 from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Heading, Marked, Meter, Note, Signatures
 from .summary_text import key_figures, sections, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .report_texts import Texts
+    from .report_translations import Texts
     from .summary_blocks import Block, Section
     from .survey_summary import Summary
 

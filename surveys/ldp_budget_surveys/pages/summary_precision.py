@@ -25,7 +25,7 @@ from .summary_blocks import Block, Grid, Note
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .report_texts import Texts
+    from .report_translations import Texts
     from .survey_summary import Question, Subject
 
     Row = Mapping[str, Any]

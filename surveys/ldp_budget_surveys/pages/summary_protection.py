@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.guarantees import Guarantee
 
-    from .report_texts import Texts
+    from .report_translations import Texts
     from .survey_summary import Subject, Summary
 
 

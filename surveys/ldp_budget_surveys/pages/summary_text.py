@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .ledger_facts import Charges, LedgerState, LimitUse, PolicyUse
-    from .report_texts import Texts
+    from .report_translations import Texts
     from .survey_summary import Question, Summary
 
 

@@ -26,7 +26,7 @@ from ldp_budget.charge_options import DEFAULT
 from ldp_budget.errors import InvalidParameter, PublicationError, TooFewReports
 from ldp_budget.reports.inbox import Inbox, Marks
 
-from . import log
+from . import transparency_log
 from .estimate import estimate_of
 from .merkle import Tree, leaf_hash, levels_of, root_of
 from .signed_note import LogKey
@@ -94,12 +94,12 @@ class Publisher:
         """
         key, folder = self.key(), Path(out)
         with self._alone():
-            entries = log.read_entries(self._folder / "entries")
-            log.check_continues(folder, key, entries)
+            entries = transparency_log.read_entries(self._folder / "entries")
+            transparency_log.check_continues(folder, key, entries)
             number, secret = len(entries) + 1, os.urandom(32)
             statement, private, files = self._prepared(collection, policy, key, entries, secret)
             entry = canonical_json(statement).encode()
-            if len(entry) > log.MOST_ENTRY_BYTES:
+            if len(entry) > transparency_log.MOST_ENTRY_BYTES:
                 raise PublicationError(f"the statement has {len(entry)} bytes. Nothing was published")
             if len(files["client.json"]) > _MOST_DEFINITION_BYTES:
                 raise PublicationError(
@@ -109,11 +109,11 @@ class Publisher:
             folder.mkdir(parents=True, exist_ok=True)
             self._keep(number, private)
             entries.append(entry)
-            log.write_public(self._folder / "entries", log.bundle(entries))
+            transparency_log.write_public(self._folder / "entries", transparency_log.bundle(entries))
             (self._folder / "entries").chmod(0o600)
             for name, content in files.items():
-                log.write_public(folder / name, content)
-            log.write_log(folder, key, entries)
+                transparency_log.write_public(folder / name, content)
+            transparency_log.write_log(folder, key, entries)
         root = root_of([leaf_hash(each) for each in entries]).hex()
         return Publication(statement, number, root, key.verifier_key)
 
@@ -290,7 +290,7 @@ class Publisher:
 
     def _newest(self, collection: str) -> dict[str, Any]:
         """Return the private file of the newest publication of a collection."""
-        entries = [json.loads(each) for each in log.read_entries(self._folder / "entries")]
+        entries = [json.loads(each) for each in transparency_log.read_entries(self._folder / "entries")]
         numbers = [number for number, each in enumerate(entries, 1) if each["collection"] == collection]
         if not numbers:
             raise PublicationError(

@@ -15,7 +15,7 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING
 
 from ldp_budget._files import create_private
-from ldp_budget.accounting.promises import signing_key
+from ldp_budget.accounting.signed_limits import signing_key
 from ldp_budget.errors import InvalidParameter, PublicationError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contract.acts import CURVE, coin, promising
 from ldp_budget import Accountant, InvalidParameter, Limit, Mechanism, NotSupported, Plan, UnknownName, mechanism
-from ldp_budget.accounting.budget_projection import Binding, simulate
+from ldp_budget.accounting.budget_timeline import Binding, simulate
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.guarantees import Memoised
 

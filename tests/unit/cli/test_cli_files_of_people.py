@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from case_files import case_table
-from ldp_budget._numbers import value_of
+from ldp_budget._number_parsing import value_of
 from ldp_budget_cli.missing_values import MissingValues
 from ldp_budget_cli.people import Footers, why_no_user
 from ldp_budget_cli.text_lists import read_names, split_names

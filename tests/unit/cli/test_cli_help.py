@@ -13,7 +13,7 @@ import pytest
 
 from ldp_budget.registry.plugins import registry
 from ldp_budget_cli.app import cli
-from ldp_budget_cli.mechanism_subcommands import MechanismGroup
+from ldp_budget_cli.mechanism_arguments import MechanismGroup
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 import ldp_budget
 from composition_oracle import mp, mpf, number
 from ldp_budget import Comparison, Factor
-from ldp_budget.accounting.rule_comparison import message_charged, message_of
+from ldp_budget.accounting.composition_comparison import message_charged, message_of
 from ldp_budget.composition.shuffle_amplification import Crowd, Message, shuffled
 from ldp_budget.guarantees import Pure, SymmetricPair
 from ldp_budget.sdk.channels import Case

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import Accountant, Limit, mechanism
+from ldp_budget.accounting.composition_comparison import maker, planned, total
 from ldp_budget.accounting.receipts import LimitState
-from ldp_budget.accounting.rule_comparison import maker, planned, total
 from ldp_budget.composition import compose
 from ldp_budget.composition.rules import of_one_question
 from ldp_budget.guarantees.fixed_point import Costs, float_up, printed, printed_apart, printed_down, printed_up

@@ -18,7 +18,7 @@ from ldp_budget.charge_options import NAMES
 from ldp_budget.registry.plugins import registry
 from ldp_budget_cli import app
 from ldp_budget_cli.app import COMMANDS, cli
-from ldp_budget_cli.mechanism_subcommands import MechanismGroup
+from ldp_budget_cli.mechanism_arguments import MechanismGroup
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNTANT = ROOT / "accountant" / "ldp_budget"

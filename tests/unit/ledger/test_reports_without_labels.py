@@ -121,7 +121,8 @@ def test_verify_finds_a_void_that_gives_back_more_than_the_rest_allows(
     check(accountant)
     held = accountant.reserve("alice", LOLOHA, label="a", reports=5).receipt or ""
     monkeypatch.setattr(
-        "ldp_budget.accounting.reservations._cost", lambda *arguments: decision_replay.ZERO._replace(epsilon=1)
+        "ldp_budget.accounting.reservation_settlement._cost",
+        lambda *arguments: decision_replay.ZERO._replace(epsilon=1),
     )
     accountant.void(held)
     problems = accountant.verify().problems

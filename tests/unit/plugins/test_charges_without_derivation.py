@@ -9,7 +9,7 @@ import pytest
 import ldp_budget
 from ldp_budget import Accountant, Limit
 from ldp_budget_verify.law import rules
-from ldp_budget_verify.law.intervals import Runs
+from ldp_budget_verify.law.symbolic_intervals import Runs
 
 pytestmark = pytest.mark.slow
 

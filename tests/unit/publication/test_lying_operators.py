@@ -14,7 +14,7 @@ import pytest
 
 from ldp_budget._files import canonical_json
 from ldp_budget.reports.inbox import Marks
-from ldp_budget_surveys.publication import log
+from ldp_budget_surveys.publication import transparency_log
 from ldp_budget_surveys.publication.publisher import charge_of
 from ldp_budget_verify.shipped_checkers import checker
 from published_survey import Operator, PublishedSurvey, Witness
@@ -153,7 +153,7 @@ def test_hidden_reports_are_refused(survey: PublishedSurvey, operator: Operator)
     (operator.site / "reports.bin").write_bytes(b"")
     shutil.rmtree(operator.site / "tile")
     operator.statement |= {"reports_root": None, "estimate": None}
-    log.write_log(operator.site, survey.key, [canonical_json(operator.statement).encode()])
+    transparency_log.write_log(operator.site, survey.key, [canonical_json(operator.statement).encode()])
     assert _refusal(survey, operator.site) == "another number of reports than stated"
 
 

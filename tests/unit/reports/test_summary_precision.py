@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldp_budget import mechanism
 from ldp_budget.registry.margins import Precision, Z, margin_of_interval
-from ldp_budget_surveys.pages.report_texts import texts
+from ldp_budget_surveys.pages.report_translations import texts
 from ldp_budget_surveys.pages.summary_blocks import Grid
 from ldp_budget_surveys.pages.summary_charts import Scale
 from ldp_budget_surveys.pages.summary_precision import expected_margins, open_answers

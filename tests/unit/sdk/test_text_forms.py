@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ldp_budget
 from case_files import case_table
 from ldp_budget import Collection, InvalidParameter, OutsideDomain
-from ldp_budget._numbers import is_number, number_in, value_of, whole_in
+from ldp_budget._number_parsing import is_number, number_in, value_of, whole_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.guarantees.fixed_point import decimal
 from ldp_budget.registry.collections import collection_of

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ldp_budget.accounting import batch, ledger_operations, reservations
+from ldp_budget.accounting import batch, ledger_operations
+from ldp_budget.accounting import reservation_settlement as reservations
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import LdpBudgetError, LedgerError
 from ldp_budget.guarantees.fixed_point import ZERO

@@ -36,8 +36,8 @@ from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget.sdk.report_law import Law, Pairs, Unknown, Worst, loss_of
 
-from .intervals import Affine, Run, Runs
 from .kept_draws import names_of, of_bit, renamed
+from .symbolic_intervals import Affine, Run, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from ldp_budget.sampling import ONE
 from ldp_budget.sdk.client_program import OPERATORS, Program, uint
 from ldp_budget.sdk.report_law import Unknown
 
-from .intervals import Affine, Runs
+from .symbolic_intervals import Affine, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -52,7 +52,7 @@ from .log_match import (
     started_anew,
     wal_matches_database,
 )
-from .write_ahead_log import IndexHeader, WriteAheadLog
+from .wal_integrity import IndexHeader, WriteAheadLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

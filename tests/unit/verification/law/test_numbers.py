@@ -20,7 +20,7 @@ from ldp_budget_verify.exact.dominance import check
 from ldp_budget_verify.law import Unknown, law_of
 from ldp_budget_verify.law.all_outcomes import AllOutcomes, law
 from ldp_budget_verify.law.corners import Numbers
-from ldp_budget_verify.law.intervals import Affine, signs
+from ldp_budget_verify.law.symbolic_intervals import Affine, signs
 
 GOOD = good_programs()
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from contract.acts import check, coin
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.sqlite import write_ahead_log
+from ldp_budget.ledger.sqlite import wal_integrity
 from ledger_inside import store_of
 
 
@@ -291,8 +291,8 @@ def _take(place: Place, readers: list[Any], step: str) -> bool:
 @pytest.mark.slow
 def test_log_that_grows_is_extended_and_recovers(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader's snapshot lets the log grow; extending it with each commit took a third of the time of a spend."""
-    monkeypatch.setattr(write_ahead_log, "_GROWING_BYTES", 0)
-    monkeypatch.setattr(write_ahead_log, "_AHEAD_BYTES", 1 << 20)
+    monkeypatch.setattr(wal_integrity, "_GROWING_BYTES", 0)
+    monkeypatch.setattr(wal_integrity, "_AHEAD_BYTES", 1 << 20)
     sizes = set()
     with store_of(place.accountants[0]).snapshot():
         for _ in range(40):
@@ -311,8 +311,8 @@ def test_log_that_grows_is_extended_and_recovers(place: Place, monkeypatch: pyte
 def test_log_that_grows_is_not_extended_on_a_disk_that_is_almost_full(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_ahead_log, "_GROWING_BYTES", 0)
-    monkeypatch.setattr(write_ahead_log, "_AHEAD_BYTES", 1 << 60)
+    monkeypatch.setattr(wal_integrity, "_GROWING_BYTES", 0)
+    monkeypatch.setattr(wal_integrity, "_AHEAD_BYTES", 1 << 60)
     for _ in range(3):
         assert place.spend()
     assert place.file("-wal").stat().st_size < 1 << 20

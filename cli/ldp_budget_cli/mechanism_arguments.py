@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from ldp_budget._numbers import whole_in
+from ldp_budget._number_parsing import whole_in
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, UnknownName
 from ldp_budget.registry.plugins import mechanism as find_mechanism
 from ldp_budget.registry.plugins import registry
