@@ -33,7 +33,8 @@ from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
 from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
 from ldp_budget.ledger.storage import Attempt, UnstorableError
 
-from . import cluster, pool, schema
+from . import citus as cluster
+from . import pool, schema
 from . import schema as catalog
 from .bulk_writes import MISCOUNTED, PrefetchedRows, Unit
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back

@@ -15,7 +15,8 @@ from citus_killer import Killer
 from citus_servers import OwnNodes, own_cluster
 from command_line import CommandLine
 from ldp_budget import Accountant, LedgerError
-from ldp_budget_postgres import cluster, pool
+from ldp_budget_postgres import citus as cluster
+from ldp_budget_postgres import pool
 from ldp_budget_postgres.schema import PARTITIONED
 from postgres_servers import Server
 
