@@ -33,8 +33,7 @@ from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
 from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
 from ldp_budget.ledger.storage import Attempt, UnstorableError
 
-from . import citus as cluster
-from . import pool, schema
+from . import citus, pool, schema
 from . import schema as catalog
 from .bulk_writes import MISCOUNTED, PrefetchedRows, Unit
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
@@ -160,7 +159,7 @@ class PostgresStore:
                 why = "no schema of the role's search_path exists"
                 hint = "Create one, or add options=-csearch_path%3DNAME to the URL."
                 raise LedgerError(self.name, why, hint=hint)
-            self._has_citus = cluster.is_installed(connection)
+            self._has_citus = citus.is_installed(connection)
             self.key, self.partitions = self._open(connection, create, secret, sandbox, ledger_id)
             self.writers = min(MOST_WRITERS, self.partitions, self._address.connections)
             self._check_tables(connection)
@@ -191,9 +190,9 @@ class PostgresStore:
         key = check_kind(read(self.identity, self._address), self.name, sandbox)
         with self._looking(connection):
             self._cluster = None
-            if self._has_citus and cluster.is_distributed(connection):
+            if self._has_citus and citus.is_distributed(connection):
                 partitions = schema.count_partitions(key, bytes(meta["key_check"]))
-                self._cluster = cluster.Cluster(self._address, self._schema, partitions)
+                self._cluster = citus.Cluster(self._address, self._schema, partitions)
                 self._cluster.locate(connection)
             else:
                 (partitions,) = connection.execute("SELECT count(*) FROM partitions").fetchone() or (0,)
@@ -239,7 +238,7 @@ class PostgresStore:
                 for statement in schema.TABLES:
                     connection.execute(statement)
                 if self._has_citus:
-                    cluster.distribute(connection, self._address)
+                    citus.distribute(connection, self._address)
                 schema.fill(connection, key, ledger, self._address.partitions, ledger_id)
         except errors.Error as error:
             if self._is_made(connection):
@@ -301,7 +300,7 @@ class PostgresStore:
             self._check_tables(connection)
 
         with self._counting:
-            there = self._nodes.get(node) or Connections(node, greet, cluster.CONNECT_SECONDS)
+            there = self._nodes.get(node) or Connections(node, greet, citus.CONNECT_SECONDS)
             self._nodes[node] = there
         with ExitStack() as stack:
             try:
@@ -329,7 +328,7 @@ class PostgresStore:
             # Settings of the transaction, not of the session: behind a pooler the session changes as well.
             settled = pool.settle(unit, WAIT_SECONDS)
             if those is not None and connections is self._connections:
-                for statement in cluster.SETTLE:
+                for statement in citus.SETTLE:
                     unit.run(statement)
             needed, free = (partitions[:1], partitions[1:]) if some else (partitions, [])
             locked = [self._lock(unit, each) for each in self._by_shard(needed)]
@@ -407,7 +406,7 @@ class PostgresStore:
         is_lost = used.closed or not code or code.startswith(_LOST) or self._cluster is not None
         if progress.commits and is_lost:
             return LedgerError(self.name, f"{plain(error)}{_UNKNOWN}", unknown=True)
-        if self._cluster is not None and cluster.is_of_node(error):
+        if self._cluster is not None and citus.is_of_node(error):
             used.close()  # with the server's own connections to the node
             return self._cluster.has_failed(partitions, plain(error))
         if code in (*_AGAIN, *_UNPREPARED) or code.startswith(_LOST) or used.closed:

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
         ledger_operations,
         policy_versions,
         queries,
+        reservation_settlement,
         stored_reports,
     )
-    from . import reservation_settlement as reservations
     from .admin_log import Record
     from .admission import Outcome
     from .batch import Spend, SpendResult
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from .stored_reports import StoredReports
 else:
     _ROOMS = "admin_log admission batch books bulk_run call_options collections engine ledger_operations policy_versions queries"
-    for _name in (*_ROOMS.split(), "reservations", "stored_reports"):
+    for _name in (*_ROOMS.split(), "reservation_settlement", "stored_reports"):
         globals()[_name] = Later(__name__, __package__, _name)
     checkpoints, export = (Later(__name__, "ldp_budget.ledger", name) for name in ("checkpoints", "export"))
 
@@ -352,7 +352,7 @@ class Accountant:
     ) -> Receipt:
         """Do the same as `reserve` in a task of an event loop, which runs other tasks meanwhile."""
         strict = options.pop("strict", False)
-        lasts = reservations.check_expires(expires)
+        lasts = reservation_settlement.check_expires(expires)
         request = self._request(user, mechanism, options, kind=RESERVED, lasts=lasts)
         return await self._charge_async(request, strict)
 
@@ -455,7 +455,7 @@ class Accountant:
             ClockError: the system clock is not plausible.
         """
         strict = options.pop("strict", False)
-        lasts = reservations.check_expires(expires)
+        lasts = reservation_settlement.check_expires(expires)
         return self._charge(self._request(user, mechanism, options, kind=RESERVED, lasts=lasts), strict)
 
     def commit(self, receipt: str) -> Receipt:
@@ -474,7 +474,7 @@ class Accountant:
             InvalidParameter: the receipt is not a text.
             ClockError: the system clock is not plausible.
         """
-        return reservations.end(self._ledger, receipt, reservations.commit)
+        return reservation_settlement.end(self._ledger, receipt, reservation_settlement.commit)
 
     def void(self, receipt: str) -> Receipt:
         """Reverse the charge of a reservation, if it has neither been committed nor expired.
@@ -491,7 +491,7 @@ class Accountant:
             InvalidParameter: the receipt is not a text.
             ClockError: the system clock is not plausible.
         """
-        return reservations.end(self._ledger, receipt, reservations.void)
+        return reservation_settlement.end(self._ledger, receipt, reservation_settlement.void)
 
     # -- looking at users ---------------------------------------------------------------------------------------
 
@@ -582,7 +582,7 @@ class Accountant:
             UnknownName: this ledger has no such reservation.
             InvalidParameter: the receipt is not a text.
         """
-        return reservations.reservation_row(self._ledger, receipt)
+        return reservation_settlement.reservation_row(self._ledger, receipt)
 
     def is_erased(self, user: str) -> bool:
         """True if the user was erased; such a user gets no budget.
