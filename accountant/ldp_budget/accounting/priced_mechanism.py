@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .._files import canonical_json
+from .._later import Later
 from .._validation import shown, shown_with_type
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee
@@ -17,6 +18,11 @@ from ..sdk.mechanism import Mechanism
 if TYPE_CHECKING:
     from ..guarantees.fixed_point import Costs
     from ..ledger import Transaction
+    from ..registry import certification, third_party
+else:  # only a policy that demands checks, and an object of another library, need these
+    certification, third_party = (
+        Later(__name__, "ldp_budget.registry", each) for each in ("certification", "third_party")
+    )
 
 
 _EXPECTED = "a mechanism with a name and a guarantee"
@@ -47,8 +53,6 @@ class PricedMechanism:
     @property
     def checked(self) -> str:
         """The way in which the mechanism's guarantee was checked, see `certificates`."""
-        from ..registry import certification  # only a policy that demands checks asks
-
         if isinstance(self._chosen, Questionnaire):
             return certification.checked_at(self._chosen)
         if self._proved is None:
@@ -145,8 +149,6 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
         if isinstance(getattr(asked, "name", None), str):
             return asked
         raise InvalidParameter("mechanism", _EXPECTED, f"{shown(asked)}, which has no name")
-    from ..registry.third_party import EXPECTED, charged_for, what_is  # an object of another library is rare
-
     if isinstance(asked, type) and issubclass(asked, Mechanism):
         needed = ", ".join(name for name, field in asked.fields.items() if not field.derived)
         found = f"the class {asked.__name__}"
@@ -155,8 +157,8 @@ def chosen_of(asked: Mechanism | Collection | object) -> Mechanism | Collection:
         found = shown_with_type(asked)
         hint = f"A name alone has no parameters. Use ldp_budget.mechanism({shown(asked)}) with its parameters."
     else:
-        found, hint = what_is(asked), ""
-        foreign = None if asked is None else charged_for(asked)
+        found, hint = third_party.what_is(asked), ""
+        foreign = None if asked is None else third_party.charged_for(asked)
         if foreign is not None:
             return foreign
-    raise InvalidParameter("mechanism", EXPECTED, found, hint=hint)
+    raise InvalidParameter("mechanism", third_party.EXPECTED, found, hint=hint)
