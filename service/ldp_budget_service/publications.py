@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ldp_budget import Accountant
 
 PREFIX = "/publications/"
-_FILE = re.compile(r"checkpoint|client\.json|(charges|reports)\.bin|tile/(entries|0|1)/\d{3}(\.p/\d{1,3})?")
+_FILE = re.compile(r"checkpoint|client\.json|(charges|reports)\.bin|tile/(entries|0|1)/[0-9]{3}(\.p/[0-9]{1,3})?")
 _HEADERS = {**HEADERS, "Cache-Control": "no-cache"}
 
 router = router_of(include_in_schema=False)
@@ -40,11 +40,23 @@ router = router_of(include_in_schema=False)
 def published_file(collection: str, file: str, request: Request) -> Response:
     """Return a file of a published survey."""
     folder = request.app.state.settings.publications
-    place = None if folder is None else _place(Path(folder), collection)
-    if place is None or not _FILE.fullmatch(file) or not (place / file).is_file():
+    found = None if folder is None or not _FILE.fullmatch(file) else _found(Path(folder), collection, file)
+    if found is None:
         raise ServiceError("not-found", "this file of a publication does not exist")
     media_type = {"checkpoint": "text/plain; charset=utf-8", "client.json": "application/json"}.get(file)
-    return FileResponse(place / file, headers=_HEADERS, media_type=media_type or "application/octet-stream")
+    return FileResponse(found, headers=_HEADERS, media_type=media_type or "application/octet-stream")
+
+
+def _found(folder: Path, collection: str, file: str) -> Path | None:
+    """Return a file within the publication of a collection; None if there is none, or if a link leads out of it."""
+    try:
+        place = _place(folder, collection)
+        found = None if place is None else (place / file).resolve()
+        if place is None or found is None or not found.is_relative_to(place.resolve()):
+            return None
+        return found if found.is_file() else None
+    except OSError:  # such as a name that is too long for the file system
+        return None
 
 
 def _place(folder: Path, collection: str) -> Path | None:
@@ -60,13 +72,14 @@ def _collection_in(file: Path) -> str | None:
     try:
         found = file.stat()
         return _named(file, found.st_mtime_ns, found.st_size)
-    except (OSError, ValueError):
+    except (OSError, RecursionError, ValueError):
         return None
 
 
 @lru_cache(maxsize=16)
 def _named(file: Path, changed: int, size: int) -> str | None:
-    name = json.loads(file.read_bytes()).get("name")
+    found = json.loads(file.read_bytes())
+    name = found.get("name") if isinstance(found, dict) else None
     return name if isinstance(name, str) else None
 
 
