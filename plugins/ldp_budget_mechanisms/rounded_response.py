@@ -73,6 +73,10 @@ class RoundedResponse(NumericMechanism):
         if self.keep * self.count <= ONE:
             expected = "a loss large enough to be drawn with 64-bit probabilities"
             raise InvalidParameter("epsilon", expected, self.epsilon)
+        origin, step = self.grid()
+        if any(round((origin + step * place - origin) / step) != place for place in range(self.count)):
+            expected = f"so far above lower, {self.lower}, that {self.count} points differ as doubles"
+            raise InvalidParameter("upper", expected, self.upper)
 
     # -- calibration ------------------------------------------------------------------------------------
 
@@ -231,9 +235,9 @@ class RoundedResponse(NumericMechanism):
         origin, step = self.grid()
         places = (rows - origin) / step
         points = np.rint(places)
-        if not (
-            (points >= 0) & (points < self.count) & (np.abs(places - points) < _CLOSE)
-        ).all():  # also not a number
+        # Far from zero, doubles next to a point are no closer to it than _CLOSE.
+        is_point = (np.abs(places - points) < _CLOSE) | (rows == origin + step * points)
+        if not ((points >= 0) & (points < self.count) & is_point).all():  # also not a number
             raise NotSupported(f"reports of {self.name} must be its {self.count} points: got others")
         return points.astype(np.int64)
 

@@ -72,3 +72,17 @@ def test_rounded_response_refuses_reports_between_its_points() -> None:
     for report in (origin + step / 2, origin - step, origin + made.count * step, float("nan")):
         with pytest.raises(NotSupported):
             made.aggregate(np.array([report]))
+
+
+@pytest.mark.parametrize("epsilon", ["1", "20"])
+@pytest.mark.parametrize("lower", [1e9, -1e12, 1.7e9])
+def test_rounded_response_of_a_narrow_range_far_from_zero_reads_its_own_reports(epsilon: str, lower: float) -> None:
+    made = Rounded(epsilon=epsilon, lower=lower, upper=lower + 1)
+    reports = made.randomize(np.linspace(lower, lower + 1, 300), rng=1)
+    assert set(made.points_of(reports)) == set(range(made.count))
+    assert made.estimate(reports).mean == pytest.approx(lower + 0.5, abs=0.3)
+
+
+def test_rounded_response_whose_points_are_equal_as_doubles_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="differ as doubles"):
+        Rounded(epsilon=8, lower=1e15, upper=1e15 + 1)
