@@ -70,12 +70,13 @@ class _Probabilities(Text):
 
     def parse(self, value: Any) -> str:
         try:
-            found = {Decimal(each.strip()) for each in super().parse(value).split(",")}
+            found = [Decimal(each.strip()) for each in super().parse(value).split(",")]
         except InvalidOperation:
             raise self.invalid(value) from None
-        if not all(number.is_finite() and 0 < number < 1 for number in found):
+        # Also as doubles, with which the quantiles are estimated.
+        if not all(number.is_finite() and 0 < number < 1 and 0 < float(number) < 1 for number in found):
             raise self.invalid(value)
-        return ",".join(str(number.normalize()) for number in sorted(found))
+        return ",".join(str(number.normalize()) for number in sorted(set(found)))
 
 
 class RandomThreshold(NumericMechanism):

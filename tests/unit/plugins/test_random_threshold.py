@@ -117,3 +117,9 @@ def test_logarithmic_scale_without_a_positive_lower_end_is_refused() -> None:
 def test_what_no_client_sends_is_refused(reports: list[Any]) -> None:
     with pytest.raises(NotSupported, match="reports of random-threshold must be"):
         INCOME.estimate(np.array(reports))
+
+
+@pytest.mark.parametrize("listed", ["1e-400", "0.99999999999999999999", "sNaN", "0.5,sNaN", "nan", "0.5,1e-400"])
+def test_random_threshold_refuses_probabilities_that_are_no_doubles_within_0_and_1(listed: str) -> None:
+    with pytest.raises(InvalidParameter, match="quantiles"):
+        RandomThreshold(epsilon=1, lower=0, upper=1, quantiles=listed)
