@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ldp_budget._validation import canonical_text
+from ldp_budget.errors import OutsideDomain
+from ldp_budget.sdk.tick_sets import ticks_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
 _NAMES = "{}/{}", "{}.{}", "{}_{}", "{} [{}]", "{}[{}]", "{}: {}"
 """How the column of an option is named after the column of the question."""
 _TICKED = frozenset(("1", "1.0", "true", "yes", "y", "x"))
+_MARKS = "; ", ", ", " "
 _LEFT = frozenset(("0", "0.0", "false", "no", "n"))
 
 
@@ -49,4 +53,20 @@ def ticked(cells: Sequence[str], options: Sequence[str]) -> str:
             found.append(option)
         elif text and text.casefold() not in _LEFT:
             return f"{option}: {text}"
-    return "; ".join(found) or "none"
+    return _words(tuple(found), tuple(options))
+
+
+@lru_cache(maxsize=4096)
+def _words(found: tuple[str, ...], options: tuple[str, ...]) -> str:
+    """Return the text that is read as these options: options may hold a separator, or be called none.
+
+    Without such a text, return one that no question accepts.
+    """
+    for mark in _MARKS:
+        text = mark.join(found) or "none"
+        try:
+            if [options[place] for place in ticks_in(text, options)] == list(found):
+                return text
+        except OutsideDomain:
+            continue
+    return " + ".join(found) or "no option"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ldp_budget.errors import OutsideDomain
+from ldp_budget.sdk.tick_sets import ticks_in
 from ldp_budget_cli.tick_columns import option_columns, ticked
 
 OPTIONS = ("bus", "train")
@@ -35,3 +37,29 @@ def test_option_columns_are_none_unless_every_option_has_one() -> None:
 )
 def test_cells_of_options_are_one_answer(cells: list[str], answer: str) -> None:
     assert ticked(cells, OPTIONS) == answer
+
+
+@pytest.mark.parametrize(
+    ("options", "cells"),
+    [
+        (("a; b", "a", "b"), ["0", "1", "1"]),
+        (("a;b", "c"), ["1", "1"]),
+        (("a, b", "a", "b"), ["0", "1", "1"]),
+        (("a b", "a", "b"), ["1", "0", "1"]),
+        (("none", "a"), ["1", "0"]),
+        (("none", "a"), ["1", "1"]),
+    ],
+)
+def test_cells_of_options_that_hold_separators_are_read_as_these_options(
+    options: tuple[str, ...], cells: list[str]
+) -> None:
+    assert ticks_in(ticked(cells, options), options) == [place for place, cell in enumerate(cells) if cell == "1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "cells"),
+    [(("none", "a"), ["0", "0"]), (("a; b", "a, b", "a b", "a", "b"), ["0", "0", "0", "1", "1"])],
+)
+def test_cells_of_options_without_words_are_refused(options: tuple[str, ...], cells: list[str]) -> None:
+    with pytest.raises(OutsideDomain):
+        ticks_in(ticked(cells, options), options)
