@@ -231,6 +231,8 @@ class _Outcomes:
 
     def belows_from(self, b: int, n: int) -> _Fork:
         self._expect(max(2, b), n - 1)
+        if n and b + n - 1 > self._most:
+            raise _too_many(self._most)  # the numbers of the last draw themselves are listed
         each = [range(max(1, b + place)) for place in range(n)]
         return self._uniform(prod(map(len, each)), map(list, product(*each)))
 

@@ -41,6 +41,7 @@ def test_worst_of_leaking_program_names_pair_report_and_loss() -> None:
         program(("a", ["below", str(2**60)]), ("r", ["mod", ["add", "a", "value"], 4])),
         program(("r", ["mod", "value", 4]), count=2**20),
         program(("a", ["bits", HALF, 2**20]), ("r", ["at", "a", "value"])),
+        program(("a", ["belows_from", str(2**60), 1]), ("r", ["mod", ["add", ["at", "a", 0], "value"], 4])),
         program(("a", ["geometric", HALF]), ("r", ["min", "a", "value"])),
     ],
 )
