@@ -69,7 +69,7 @@ class Ticks(FrequencyMechanism):
     epsilon = real("privacy loss of one report", above=0, at_most=10**6)
     domain_size = integer("number of options", at_least=2, at_most=MOST_OPTIONS)
     at_most = optional_integer("the most ticks of a user; any number if left out", at_least=1, at_most=MOST_OPTIONS)
-    size = optional_integer(
+    k = optional_integer(
         "items of a report, or options that are asked; if left out, the number of least variance",
         at_least=1,
         at_most=200,
@@ -92,10 +92,10 @@ class Ticks(FrequencyMechanism):
         if not self._asks and (m > MOST_TICKS or d + m > MOST_ITEMS):
             raise InvalidParameter("at_most", f"at most {MOST_TICKS}, or left out", m)
         most = min(d, _MOST_ASKED) if self._asks else d
-        if self.size is not None and not 1 + self.pairs <= self.size <= most:
-            raise InvalidParameter("size", f"a whole number from {1 + self.pairs} to {most}", self.size)
+        if self.k is not None and not 1 + self.pairs <= self.k <= most:
+            raise InvalidParameter("k", f"a whole number from {1 + self.pairs} to {most}", self.k)
         least = self.threshold
-        if least is not None and least > min(m, self.size or m):
+        if least is not None and least > min(m, self.k or m):
             raise InvalidParameter("threshold", f"at most the number of ticks, {m}, and of items in a report", least)
         _ = self.domain
         chances = self._exact
@@ -118,7 +118,7 @@ class Ticks(FrequencyMechanism):
     def design(self) -> Design:
         """The size k and the threshold t of a set; or the number s of asked options, with the threshold 0."""
         odds = math.exp(min(float(self.epsilon), 300.0))
-        given: dict[str, Any] = {"pairs": self.pairs, "size": self.size}
+        given: dict[str, Any] = {"pairs": self.pairs, "size": self.k}
         if self._asks:
             return best_asked(self.domain_size, odds, **given)
         return best_set(self.domain_size, self._most, odds, least=self.threshold, **given)
@@ -138,7 +138,7 @@ class Ticks(FrequencyMechanism):
             weights = hit_weights(self._most, self.domain_size, size)
             others, likelier = Decimal(sum(weights[:least])), Decimal(sum(weights[least:]))
             if not others or not likelier:
-                raise InvalidParameter("size", "such that reports depend on the ticks", size)
+                raise InvalidParameter("k", "such that reports depend on the ticks", size)
         total = DOWN.add(DOWN.multiply(exp_down(self.epsilon), likelier), others)
         return threshold(DOWN.subtract(Decimal(1), UP.divide(others, total)), up=False)
 
@@ -178,7 +178,7 @@ class Ticks(FrequencyMechanism):
         size, least = self.design
         if self._asks:
             return {"asked": size, "keep": float_below(Decimal(self.drawn) / ONE)}
-        return {"size": size, "threshold": least, "likelier": float_below(Decimal(self.drawn) / ONE)}
+        return {"k": size, "threshold": least, "likelier": float_below(Decimal(self.drawn) / ONE)}
 
     @property
     def design_words(self) -> str:

@@ -64,7 +64,7 @@ def test_design_for_pairs_has_the_least_variance_of_two_options() -> None:
     [
         {"epsilon": 4, "domain_size": 10, "at_most": 3},
         {"epsilon": 2, "domain_size": 8},
-        {"epsilon": 2, "domain_size": 6, "size": 6},
+        {"epsilon": 2, "domain_size": 6, "k": 6},
         {"epsilon": 3, "domain_size": 9, "at_most": 2, "pairs": True},
     ],
 )
@@ -119,10 +119,10 @@ def test_reports_that_no_client_sends_are_refused(reports: Any) -> None:
     [
         {"at_most": 11},
         {"at_most": 3, "threshold": 4},
-        {"at_most": 3, "size": 11},
+        {"at_most": 3, "k": 11},
         {"at_most": 7, "threshold": 1},
-        {"size": 11},
-        {"pairs": True, "size": 1},
+        {"k": 11},
+        {"pairs": True, "k": 1},
     ],
     ids=str,
 )
