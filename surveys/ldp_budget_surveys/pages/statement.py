@@ -213,12 +213,20 @@ def _moment(time: str) -> str:
     return f"{time[:10]} {time[11:16]} UTC"
 
 
+_UNITS = {"epsilon": "ε", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
+"""The amounts that rules add up, with their symbols."""
+
+
 def _meters(statement: Statement, texts: Texts) -> Iterator[Meter]:
+    """Yield the share of each limit that is spent, in the unit of its rule; and what the limit promises, in ε and δ."""
     for row in statement.limits:
-        spent, most = row["spent"]["epsilon"], row["capacity"]["epsilon"]
+        unit = next(each for each in _UNITS if each in row["capacity"])
+        spent, most = row["spent"][unit], row["capacity"][unit]
         shown = texts.of.format(spent=loss(spent), most=loss(most))
+        promise = "" if unit == "epsilon" else f" ({_cost(row['epsilon'], row['delta'])})"
         period = texts.periods.get(row["period"], row["period"])
-        yield Meter(f"{row['policy']}: {period}", min(1.0, spent / most) if most else 1.0, f"ε: {shown}")
+        share = min(1.0, spent / most) if most else 1.0
+        yield Meter(f"{row['policy']}: {period}", share, f"{_UNITS[unit]}: {shown}{promise}")
 
 
 def _meaning(statement: Statement, texts: Texts) -> tuple[Note, ...]:

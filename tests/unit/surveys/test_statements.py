@@ -87,3 +87,22 @@ def test_statement_under_a_changed_policy_is_refused(path: Path, clock: Clock) -
     change(path, """update policies set definition = replace(definition, '"9"', '"90"')""")
     with pytest.raises(LedgerError, match="policies were changed"):
         made(path, clock)
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit"),
+    [
+        ("lifetime=9,1e-6", "ε: 1 "),
+        ("lifetime=9,1e-6,zcdp", "ρ: "),
+        ("lifetime=9,1e-6,gdp", "μ²: "),
+        ("lifetime=9,1e-6,renyi", "D: "),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "ko", "de"])
+def test_statement_page_under_each_rule_shows_its_unit_and_its_promise(limit: str, unit: str, language: str) -> None:
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", [limit])
+        accountant.spend("alice", coin(1))
+        page = statement_page(Statement.of(accountant, "alice"), language)
+    assert unit in page
+    assert ("(ε = 9, δ = 1e-06)" in page) == (not unit.startswith("ε"))
