@@ -99,3 +99,13 @@ def test_number_of_a_set_and_its_ticks_are_inverse(options: int, data: st.DataOb
     assert domain.number_of(ticks) == number
     assert domain.check([ticks]).tolist() == domain.check(domain.ticked([number])).tolist() == [number]
     assert domain.ticked([number])[0].nonzero()[0].tolist() == ticks
+
+
+@pytest.mark.parametrize("keep", [1, 2**64 // 8, 2**64 // 4, 2**64 // 2, 2**64 - 1])
+@pytest.mark.parametrize("asked", [1, 2, 3])
+def test_worst_of_asked_options_has_the_largest_loss_at_any_probability(asked: int, keep: int) -> None:
+    program = asked_program(3, asked, keep)
+    loss, listed = (rule(program).worst().loss for rule in (AskedOptions, AllOutcomes))
+    assert loss is not None
+    assert listed is not None
+    assert float(loss) == pytest.approx(float(listed), abs=1e-12)
