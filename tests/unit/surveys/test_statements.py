@@ -92,7 +92,7 @@ def test_statement_under_a_changed_policy_is_refused(path: Path, clock: Clock) -
 @pytest.mark.parametrize(
     ("limit", "unit"),
     [
-        ("lifetime=9,1e-6", "ε: 1 "),
+        ("lifetime=9,1e-6", "ε: "),
         ("lifetime=9,1e-6,zcdp", "ρ: "),
         ("lifetime=9,1e-6,gdp", "μ²: "),
         ("lifetime=9,1e-6,renyi", "D: "),
