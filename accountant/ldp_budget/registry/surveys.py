@@ -93,7 +93,7 @@ ANY = "any"
 """`at_most` of a question with any number of ticks."""
 _YES_NO = ("yes", "no")
 NO_ANSWER = "no answer"
-"""The last answer of an optional question: it is randomized like any other, so nobody sees who skipped it."""
+"""The last answer of an optional question: it is randomized like any other, so no report shows who skipped it."""
 _NO_ANSWERS = {"de": "keine Angabe", "ko": "응답하지 않음"}
 _MOST_ROUNDS = 10_000
 _MOST_UNIT = 40

@@ -42,7 +42,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("hcms", {"epsilon": 2, "hashes": 3, "width": 4, "domain_size": 4}),
     ("heavy-hitters", {"epsilon": 1, "length": 1, "hashes": 3}),
     ("olh", {"epsilon": 1, "domain_size": 4, "functions": 3}),
-    ("ticks", {"epsilon": 1, "domain_size": 5, "at_most": 2, "size": 2}),
+    ("ticks", {"epsilon": 1, "domain_size": 5, "at_most": 2, "k": 2}),
     ("ticks", {"epsilon": 2, "domain_size": 4}),
     ("one-bit-mean", {"epsilon": 1, "maximum": 10}),
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 5}),
@@ -58,6 +58,7 @@ ON_A_GRID = {
     "hybrid",
     "square-wave",
     "random-threshold",
+    "rounded-response",
 }
 OF_A_SECRET = {"loloha"}
 
