@@ -47,8 +47,8 @@ def test_check_law_proves_at_least_ten_builtin_mechanisms() -> None:
         ("subset-selection", {"epsilon": "1", "domain_size": 5}),
         ("d-bit-flip", {"epsilon": "1", "buckets": 4, "bits": 2}),
         ("pgr", {"epsilon": "1", "domain_size": 4}),
-        ("ticks", {"epsilon": "2", "domain_size": 4, "at_most": 1, "size": 2}),
-        ("ticks", {"epsilon": "2", "domain_size": 4, "size": 2}),
+        ("ticks", {"epsilon": "2", "domain_size": 4, "at_most": 1, "k": 2}),
+        ("ticks", {"epsilon": "2", "domain_size": 4, "k": 2}),
     ],
 )
 def test_check_law_ratio_equals_that_of_the_library(name: str, options: dict[str, Any]) -> None:
