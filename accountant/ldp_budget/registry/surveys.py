@@ -637,7 +637,7 @@ def _probabilities(table: _Table) -> tuple[Decimal, ...]:
     numbers = [
         each if isinstance(each, Decimal) else value_of(each) if isinstance(each, str) else None for each in found
     ]
-    if not numbers or not all(each is not None and 0 < each < 1 for each in numbers):
+    if not numbers or not all(each is not None and each.is_finite() and 0 < each < 1 for each in numbers):
         raise table.invalid("quantiles", "a list of numbers above 0 and below 1, such as [0.5, 0.9]")
     return tuple(sorted({each for each in numbers if each is not None}))
 

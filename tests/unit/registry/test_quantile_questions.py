@@ -50,6 +50,9 @@ def test_public_definition_of_a_quantile_question_asks_for_a_number(tmp_path: Pa
     [
         ('scale = "cubic"', "scale must be one of linear, log"),
         ("quantiles = [0.5, 1]", "quantiles must be a list of numbers above 0 and below 1"),
+        ("quantiles = [nan]", "quantiles must be a list of numbers above 0 and below 1"),
+        ("quantiles = [0.5, inf]", "quantiles must be a list of numbers above 0 and below 1"),
+        ("quantiles = [1e-400]", "quantiles must be numbers above 0 and below 1"),
         ("quantiles = []", "quantiles must be a list of numbers above 0 and below 1"),
         ('mechanism = "hybrid"', "hybrid does not report the quantiles"),
     ],
