@@ -207,7 +207,7 @@ MECHANISMS: dict[str, Any] = {
     "cms": {"epsilon": "1", "hashes": 4, "width": 8},
     "hcms": {"epsilon": "1", "hashes": 4, "width": 8},
     "loloha": {"epsilon_lifetime": "2", "epsilon_first": "1", "domain_size": 6},
-    "ticks": {"epsilon": "1", "domain_size": 5, "at_most": 2, "size": 2},
+    "ticks": {"epsilon": "1", "domain_size": 5, "at_most": 2, "k": 2},
 }
 BEYOND: dict[str, Any] = {
     "laplace": {"epsilon": "1", "lower": 0, "upper": 1},

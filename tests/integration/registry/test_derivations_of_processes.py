@@ -10,7 +10,7 @@ from pathlib import Path
 SCRIPT = """
 import sys
 from ldp_budget.sdk import FrequencyMechanism, client_mechanism, coin_calibration, integer, real, where
-from ldp_budget_verify.law import derivations
+from ldp_budget.sdk import derivations
 
 derivations._MOMENT = -1.0
 calls = []

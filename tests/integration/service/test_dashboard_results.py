@@ -144,8 +144,7 @@ def test_dashboard_shows_each_question_of_a_survey(site: Site, opened: Open) -> 
 def test_officer_form_edits_limits_as_fields_with_a_preview(site: Site, opened: Open) -> None:
     page = opened(site, "/officer")
     page.click("summary")
-    page.fill("#proposed-policy", "default")
-    page.press("#proposed-policy", "Tab")
+    page.select_option("#proposed-policy", "default")
     rows = page.locator(".limit-row")
     assert [row.locator("[name=epsilon]").input_value() for row in rows.all()] == ["4", "2"]
     rows.nth(0).locator("[name=epsilon]").fill("5")
@@ -158,11 +157,12 @@ def test_officer_form_edits_limits_as_fields_with_a_preview(site: Site, opened: 
         "week: ε = 0.5 (basic) — new limit",
         "day: ε = 2, δ = 0.00001 (basic) — removed: allows more",
     ]
+    page.fill("#proposed-reason", "a second wave")
     page.click("#propose button.primary")
     said = page.wait_for_selector("#proposals-said:has-text('waits for a second person')").inner_text()
     mine = page.locator(f"[data-proposal='{said.split()[1]}']").inner_text()
-    assert "lifetime=5,0.00001" in mine
-    assert "week=0.5" in mine
+    assert "lifetime: ε = 5, δ = 0.00001 (basic)" in mine
+    assert "week: ε = 0.5 (basic)" in mine
 
 
 @pytest.mark.parametrize("path", ["/", "/officer"])
