@@ -14,12 +14,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
 
 IMPORTING = threading.RLock()
 """Held while a module is imported here."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=IMPORTING.acquire, after_in_parent=IMPORTING.release, after_in_child=IMPORTING.release)
+
+
+def imported(module: str, package: str | None = None) -> ModuleType:
+    """Return a module of ldp-budget, which is imported if no one did; a fork waits until that is done.
+
+    A module of others is not imported here: if its import uses a name of ldp-budget in another thread, both would wait.
+
+    Parameters:
+        module: its name, absolute or relative to `package`.
+        package: the name of a package.
+    """
+    with IMPORTING:
+        return import_module(module, package)
 
 
 class Later:
@@ -35,8 +49,7 @@ class Later:
         self._owner, self._room, self._module = owner, room, module
 
     def __getattr__(self, name: str) -> Any:
-        with IMPORTING:
-            module = import_module(f"{self._room}.{self._module}")
+        module = imported(f"{self._room}.{self._module}")
         setattr(sys.modules[self._owner], self._module, module)
         return getattr(module, name)
 
@@ -52,7 +65,7 @@ def later_names(owner: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {owner!r} has no attribute {name!r}")
-        found = getattr(import_module(homes[name], owner), name)
+        found = getattr(imported(homes[name], owner), name)
         setattr(sys.modules[owner], name, found)
         return found
 

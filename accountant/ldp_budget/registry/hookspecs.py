@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import typing
 from typing import TYPE_CHECKING, Any
 
 import pluggy
+
+from .._later import imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ class Deferred(typing.NamedTuple):
 
     def load(self) -> type[Mechanism]:
         """Import the class."""
-        found: type[Mechanism] = getattr(importlib.import_module(self.module), self.attribute)
+        found: type[Mechanism] = getattr(imported(self.module), self.attribute)
         return found
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._later import imported
+
 _HOMES = {
     "Mechanism": "mechanism",
     "FrequencyMechanism": "frequency_oracle",
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES.get(name, 'client_notation')}", __name__), name)
+    return getattr(imported(f".{_HOMES.get(name, 'client_notation')}", __name__), name)

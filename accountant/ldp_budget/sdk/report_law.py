@@ -15,6 +15,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
+from .._later import imported
 from ..errors import NotSupported
 from ..guarantees import FinitePair, SymmetricPair, Unbounded
 from ..guarantees.dominating_pairs import joined
@@ -267,8 +268,7 @@ def rules() -> ModuleType:
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=RULES):
-        module: ModuleType = entry.load()
-        return module
+        return imported(entry.module)
     raise NotSupported("no package derives the laws of client programs", hint="Install ldp-budget again.")
 
 
