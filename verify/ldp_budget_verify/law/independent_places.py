@@ -34,7 +34,7 @@ from ldp_budget.sdk.value_ranges import names_read
 
 from .kept_draws import of_places
 from .totality import bounds_of
-from .tracked_answers import Cells, check_labels, public_maps, shared
+from .tracked_answers import Cells, check_labels, derive_by_first, shared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,14 +108,7 @@ class IndependentPlaces(Law):
         self.program = program
         self._uses = Counter(name for _, x in program.steps for name in names_read(x))
         self._uses.update(part[1] for part in program.report["parts"])
-        reason = "no row is sent"
-        for cells in (None, *public_maps(program, bounds)):
-            try:
-                self._derive(cells)
-                return
-            except Unknown as error:
-                reason = str(error)
-        raise Unknown(reason)
+        derive_by_first(program, bounds, self._derive)
 
     def _derive(self, cells: Cells | None) -> None:
         self.cells, self._source, self.bits, self._sent_places = cells, "", 1, False

@@ -54,7 +54,7 @@ from .symbolic_answers import (
 from .totality import bounds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -97,14 +97,7 @@ class TrackedAnswers(Law):
         if bounds is None:
             raise Unknown("some answer may come to no report")
         check_labels(program)
-        reason = "the answers are not listed"
-        for cells in (None, *public_maps(program, bounds)):
-            try:
-                self._derive(cells)
-                return
-            except Unknown as error:
-                reason = str(error)
-        raise Unknown(reason)
+        derive_by_first(program, bounds, self._derive)
 
     def _derive(self, cells: Cells | None) -> None:
         given = self.program.input
@@ -548,6 +541,21 @@ def check_labels(program: Program) -> None:
 def _number(x: Any) -> int:
     """Return a number that is written out, else 0."""
     return int(x) if isinstance(x, int) or (isinstance(x, str) and x.isdecimal()) else 0
+
+
+def derive_by_first(program: Program, bounds: dict[str, Any], derive: Callable[[Cells | None], None]) -> None:
+    """Derive a law from the answers themselves, else from the first public map of the answers by which it is found.
+
+    Raises `Unknown` with the reason of the last one.
+    """
+    maps = (None, *public_maps(program, bounds))
+    for cells in maps:
+        try:
+            derive(cells)
+            return
+        except Unknown:
+            if cells is maps[-1]:
+                raise
 
 
 def public_maps(program: Program, bounds: dict[str, Any]) -> Iterator[Cells]:
