@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 
+def read_floats(reports: Any, name: str) -> NDArray[Any]:
+    """Return reports that are numbers, (n,), as an array. Raises `NotSupported` for anything else."""
+    rows = as_reports(reports)
+    if rows.ndim != 1 or rows.dtype.kind not in "iuf":
+        raise NotSupported(f"reports of {name} must be numbers of shape (n,): got {rows.dtype} of shape {rows.shape}")
+    return rows
+
+
 @dataclass(frozen=True)
 class CellGrid:
     """`cells` cells of one width over `interval`; cell k is between the points k and k+1."""

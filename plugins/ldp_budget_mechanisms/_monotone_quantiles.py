@@ -21,7 +21,7 @@ import numpy as np
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.sdk.accepted_values import quantile as normal_quantile
 from ldp_budget.sdk.accepted_values import stretch
-from ldp_budget.sdk.estimates import MeanEstimate, SumAggregate
+from ldp_budget.sdk.estimates import MeanEstimate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,20 +81,6 @@ def prefix_fits(values: Floats, weights: Floats) -> list[Floats]:
             size[-1] += count
         found.append(np.repeat(level, size))
     return found
-
-
-@dataclass(repr=False)
-class ThresholdAggregate(SumAggregate):
-    """The sum of the reports, as for any number, and how many noes and yeses each bin of thresholds has, int64 (2·bins,)."""
-
-    bins: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def merge(self, other: SumAggregate) -> ThresholdAggregate:
-        """Add `other`; raises `NotSupported` if another mechanism made it."""
-        super().merge(other)
-        assert isinstance(other, ThresholdAggregate)
-        self.bins = self.bins + other.bins
-        return self
 
 
 @dataclass(frozen=True, repr=False)

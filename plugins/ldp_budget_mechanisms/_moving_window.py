@@ -199,13 +199,9 @@ class MovingWindow(NumericMechanism):
         """Return the cells of reports. Raises `NotSupported` for anything that no client sends."""
         import numpy as np
 
-        from ldp_budget.sdk.interpreter import as_reports
+        from ._interval_grid import read_floats
 
-        rows = as_reports(reports)
-        if rows.ndim != 1 or rows.dtype.kind not in "iuf":
-            raise NotSupported(
-                f"reports of {self.name} must be numbers of shape (n,): got {rows.dtype} of shape {rows.shape}"
-            )
+        rows = read_floats(reports, self.name)
         origin, step = self.grid()
         cells = np.rint((rows - origin) / step)
         if not ((cells >= 0) & (cells < self.cells)).all():  # also not a number

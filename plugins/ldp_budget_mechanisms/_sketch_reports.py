@@ -217,7 +217,7 @@ def read_numbers(reports: Any, name: str, count: int) -> Reports:
             f"reports of {name} must be integers of shape (n,): got {rows.dtype} of shape {rows.shape}"
         )
     if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < count:
-        raise NotSupported(f"reports must be from 0 to {count - 1}: got {rows.min()} to {rows.max()}")
+        raise NotSupported(f"reports of {name} must be from 0 to {count - 1}: got {rows.min()} to {rows.max()}")
     return rows
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldp_budget.sdk.accepted_values import quantile, stretch
-from ldp_budget.sdk.estimates import MeanEstimate, SumAggregate
+from ldp_budget.sdk.estimates import MeanEstimate
 
 from ._distribution_bounds import distribution_bounds, margin_of
 
@@ -91,20 +91,6 @@ def fixed_point(matrix: Floats, shares: Floats) -> Floats:
         if newton.min() > 0 and np.abs(_step(matrix, shares, newton) - newton).sum() < left:
             found = newton
     return found
-
-
-@dataclass
-class WaveAggregate(SumAggregate):
-    """The sum of the reports, as for any number, and how many are in each bin of the cells, int64 (bins,)."""
-
-    bins: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def merge(self, other: SumAggregate) -> WaveAggregate:
-        """Add `other`; raises `NotSupported` if another mechanism made it."""
-        super().merge(other)
-        assert isinstance(other, WaveAggregate)
-        self.bins = self.bins + other.bins
-        return self
 
 
 @dataclass(frozen=True, repr=False)

@@ -27,7 +27,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
-from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Guarantee, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, exp_down, float_below
 from ldp_budget.sampling import ONE, threshold
@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.estimates import MeanEstimate, SumAggregate
 
+    from ._binned_sum import BinnedSum
     from ._interval_grid import CellGrid
-    from ._monotone_quantiles import QuantileEstimate, ThresholdAggregate
+    from ._monotone_quantiles import QuantileEstimate
 
 LINEAR, LOG = SCALES = ("linear", "log")
 _LINEAR_POINTS, _LOG_POINTS = 2**20, 512
@@ -266,16 +267,9 @@ class RandomThreshold(NumericMechanism):
         """Return (t, bit) of reports. Raises `NotSupported` for anything that no client sends."""
         import numpy as np
 
-        from ldp_budget.sdk.interpreter import as_reports
+        from ._sketch_reports import read_numbers
 
-        rows = as_reports(reports)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise NotSupported(
-                f"reports of {self.name} must be whole numbers of shape (n,): got {rows.dtype} of shape {rows.shape}"
-            )
-        if len(rows) and (int(rows.min()) < 0 or int(rows.max()) >= 2 * self.thresholds):
-            raise NotSupported(f"reports of {self.name} must be from 0 to {2 * self.thresholds - 1}: got others")
-        numbers = rows.astype(np.int64)
+        numbers = read_numbers(reports, self.name, 2 * self.thresholds).astype(np.int64)
         return numbers % self.thresholds, numbers // self.thresholds
 
     def contributions(self, reports: Any) -> NDArray[np.float64]:
@@ -287,13 +281,13 @@ class RandomThreshold(NumericMechanism):
         numbers: NDArray[np.float64] = (origin + step * (bits * lengths)).astype(np.float64)
         return numbers[:, np.newaxis]
 
-    def aggregate(self, reports: Any) -> ThresholdAggregate:
+    def aggregate(self, reports: Any) -> BinnedSum:
         import numpy as np
 
-        from ._monotone_quantiles import ThresholdAggregate
+        from ._binned_sum import BinnedSum
 
         bins, number = self.report_bins(reports)
-        total = ThresholdAggregate.of(self.fingerprint, self.contributions(reports)[:, 0], self.grid(), squares=True)
+        total = BinnedSum.of(self.fingerprint, self.contributions(reports)[:, 0], self.grid(), squares=True)
         total.bins = np.bincount(bins, minlength=number)
         return total
 
@@ -310,15 +304,12 @@ class RandomThreshold(NumericMechanism):
         return self._quantiles(mean, shares * mean.reports, covariance)
 
     def _quantiles(self, mean: MeanEstimate, counts: Any, covariance: Any) -> QuantileEstimate:
+        from ._binned_sum import extended
         from ._monotone_quantiles import QuantileEstimate
 
-        return QuantileEstimate(
-            mean.reports,
-            mean.mean,
-            mean.std_error,
-            freedom=mean.freedom,
-            ends=mean.ends,
-            bounds=mean.bounds,
+        return extended(
+            mean,
+            QuantileEstimate,
             counts=counts,
             keep=self.keep / ONE,
             edges=self.edges,

@@ -225,13 +225,9 @@ class RoundedResponse(NumericMechanism):
         """Return the points of reports. Raises `NotSupported` for anything that no client sends."""
         import numpy as np
 
-        from ldp_budget.sdk.interpreter import as_reports
+        from ._interval_grid import read_floats
 
-        rows = as_reports(reports)
-        if rows.ndim != 1 or rows.dtype.kind not in "iuf":
-            raise NotSupported(
-                f"reports of {self.name} must be numbers of shape (n,): got {rows.dtype} of shape {rows.shape}"
-            )
+        rows = read_floats(reports, self.name)
         origin, step = self.grid()
         places = (rows - origin) / step
         points = np.rint(places)
@@ -278,10 +274,13 @@ def _variance(count: int, drawn: tuple[Any, Any], at: Any) -> Any:
     """Return the variance of a report on [-1, 1]; `at` may be a fraction."""
     (p, q), cells = drawn, count - 1
     low = min(int((at + 1) * cells / 2), cells - 1)
-    a, b = (2 * Fraction(low + side, cells) - 1 for side in (0, 1))
-    gap = p - q
-    total = Fraction(count * (count + 1), 3 * cells)
-    return (q * total + gap * (at * at + (at - a) * (b - at))) / gap**2 - at * at
+    between = (2 * Fraction(low + side, cells) - 1 for side in (0, 1))
+    return _spread(p - q, q * Fraction(count * (count + 1), 3 * cells), at, *between)
+
+
+def _spread(gap: Any, changed: Any, at: Any, below: Any, above: Any) -> Any:
+    """Return the variance at a number between two points; `changed` is q times the sum of the squares of all points."""
+    return (changed + gap * (at * at + (at - below) * (above - at))) / gap**2 - at * at
 
 
 def _variances(count: int, odds: float) -> dict[float, float]:
@@ -293,6 +292,5 @@ def _variances(count: int, odds: float) -> dict[float, float]:
     total = _squares(count)
     found = {}
     for place, at in [*((min(k, cells - 1), end) for k, end in enumerate(ends)), *enumerate(peaks)]:
-        a, b = ends[place], ends[place + 1]
-        found[at] = (other * total + gap * (at * at + (at - a) * (b - at))) / gap**2 - at * at
+        found[at] = _spread(gap, other * total, at, ends[place], ends[place + 1])
     return found

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from ldp_budget.sdk.estimates import MeanEstimate
 
-    from ._smoothed_distribution import DistributionEstimate, WaveAggregate
+    from ._binned_sum import BinnedSum
+    from ._smoothed_distribution import DistributionEstimate
 
 _WIDE = Context(prec=60)
 """Of the difference e^ε - 1 - ε, at the least ε, eight digits are lost."""
@@ -76,13 +77,13 @@ class SquareWave(MovingWindow):
 
         return self.bins * -(-FINE // self.bins)
 
-    def aggregate(self, reports: Any) -> WaveAggregate:
+    def aggregate(self, reports: Any) -> BinnedSum:
         import numpy as np
 
-        from ._smoothed_distribution import WaveAggregate
+        from ._binned_sum import BinnedSum
 
         bins, fine = self.report_bins(reports)
-        total = WaveAggregate.of(self.fingerprint, reports, self.grid(), squares=True)
+        total = BinnedSum.of(self.fingerprint, reports, self.grid(), squares=True)
         total.bins = np.bincount(bins, minlength=fine)
         return total
 
@@ -98,16 +99,13 @@ class SquareWave(MovingWindow):
 
     def _distributed(self, mean: MeanEstimate, counts: Any, covariance: Any) -> DistributionEstimate:
         """Return `mean` with the distribution of the values, from the weighted counts of the reports."""
+        from ._binned_sum import extended
         from ._smoothed_distribution import DistributionEstimate
 
         lower, upper = self.interval.ends
-        return DistributionEstimate(
-            mean.reports,
-            mean.mean,
-            mean.std_error,
-            freedom=mean.freedom,
-            ends=mean.ends,
-            bounds=mean.bounds,
+        return extended(
+            mean,
+            DistributionEstimate,
             matrix=self._transitions,
             counts=counts,
             covariance=covariance,
