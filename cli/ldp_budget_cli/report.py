@@ -100,9 +100,9 @@ def report(
       ldp-budget report mood mood.reports --invited 500 --out mood.html
       ldp-budget report mood mood.reports --language de --out mood.pdf
     """
-    from ldp_budget_surveys.pages.report_translations import texts
     from ldp_budget_surveys.pages.summary_page import html_page, markdown_page
     from ldp_budget_surveys.pages.survey_summary import Subject, public_columns, summarize
+    from ldp_budget_surveys.pages.translations import texts
 
     if out is None and not markdown:
         raise click.UsageError(

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.errors import InvalidParameter, LedgerError, UserErased
+from ldp_budget.errors import LedgerError, UserErased
 from ldp_budget.ledger.calendar import from_micros
 
-from .report_translations import texts as report_texts
-from .statement_translations import TEXTS, Texts
 from .summary_blocks import Code, Facts, Grid, Meter, Note, Section, certainty, loss
 from .summary_page import html_document
+from .translations import texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from ldp_budget import Accountant
     from ldp_budget.accounting.receipts import Balance
     from ldp_budget.ledger.verification import Integrity
+
+    from .translations import Texts
 
 
 @dataclass(frozen=True)
@@ -157,19 +158,18 @@ def statement_page(statement: Statement, language: str = "en") -> str:
     Raises:
         InvalidParameter: the page has no texts in this language.
     """
-    if language not in TEXTS:
-        raise InvalidParameter("language", f"one of {', '.join(TEXTS)}", language)
-    texts = TEXTS[language]
-    said = texts.erased if statement.erased else texts.none if not statement.charges else ""
-    warning = "" if statement.verified else f'<p class="note warning">{escape(texts.failed)}</p>'
+    say = texts(language)
+    said = say("statement.erased") if statement.erased else "" if statement.charges else say("statement.none")
+    warning = "" if statement.verified else f'<p class="note warning">{escape(say("statement.failed"))}</p>'
+    charges = len(_kept(statement))
     return html_document(
         language=language,
-        made=report_texts(language).date(statement.at),
-        title=texts.title.format(user=statement.user),
-        asked_by=texts.kind,
-        purpose=said or texts.summary.format(charges=len(_kept(statement)), ledger=statement.ledger),
+        made=say.date(statement.at),
+        title=say("statement.title", user=statement.user),
+        asked_by=say("statement.kind"),
+        purpose=said or say("statement.summary", charges=charges, ledger=statement.ledger),
         warnings=warning,
-        sections=list(_sections(statement, texts)),
+        sections=list(_sections(statement, say)),
     )
 
 
@@ -177,30 +177,37 @@ def _kept(statement: Statement) -> list[dict[str, Any]]:
     return [each for each in statement.charges if not each["given_back"]]
 
 
-def _sections(statement: Statement, texts: Texts) -> Iterator[Section]:
+def _sections(statement: Statement, say: Texts) -> Iterator[Section]:
     if statement.charges:
-        yield Section("charges", texts.charged, (_charged(statement, texts), Note(texts.charged_note)))
-        yield Section("limits", texts.limits, tuple(_meters(statement, texts)))
-        yield Section("meaning", texts.meaning, _meaning(statement, texts))
-    yield Section("proof", texts.checked, (_checked(statement, texts),))
-    yield Section("limits-of-proof", texts.unproved, tuple(Note(each) for each in texts.not_proved))
+        yield Section(
+            "charges", say("statement.charged"), (_charged(statement, say), Note(say("statement.charged_note")))
+        )
+        yield Section("limits", say("statement.limits"), tuple(_meters(statement, say)))
+        yield Section("meaning", say("statement.meaning"), _meaning(statement, say))
+    yield Section("proof", say("statement.checked"), (_checked(statement, say),))
+    yield Section(
+        "limits-of-proof",
+        say("statement.unproved"),
+        tuple(Note(say(f"statement.not_proved.{each}")) for each in (1, 2, 3)),
+    )
 
 
-def _charged(statement: Statement, texts: Texts) -> Grid:
+def _charged(statement: Statement, say: Texts) -> Grid:
     rows = []
     for each in statement.charges:
         cost = _cost(each["cost"]["epsilon"], each["cost"]["delta"])
-        version = "" if each["policy_version"] is None else f", {texts.version} {each['policy_version']}"
+        version = "" if each["policy_version"] is None else f", {say('statement.version')} {each['policy_version']}"
         rows.append(
             (
                 _moment(each["time"]),
-                each["what"] + (f" ({texts.given_back})" if each["given_back"] else ""),
+                each["what"] + (f" ({say('statement.given_back')})" if each["given_back"] else ""),
                 str(each["reports"]),
                 cost,
                 f"{each['policy']}{version}",
             )
         )
-    return Grid(texts.columns, tuple(rows))
+    columns = ("time", "what", "reports", "lost", "policy")
+    return Grid(tuple(say(f"statement.column.{each}") for each in columns), tuple(rows))
 
 
 def _cost(epsilon: float | None, delta: float | None) -> str:
@@ -213,44 +220,52 @@ def _moment(time: str) -> str:
     return f"{time[:10]} {time[11:16]} UTC"
 
 
+_NAMED = ("lifetime", "day", "week", "month")
+"""The periods that a language names."""
 _UNITS = {"epsilon": "ε", "rho": "ρ", "mu_squared": "μ²", "renyi": "D"}
 """The amounts that rules add up, with their symbols."""
 
 
-def _meters(statement: Statement, texts: Texts) -> Iterator[Meter]:
+def _meters(statement: Statement, say: Texts) -> Iterator[Meter]:
     """Yield the share of each limit that is spent, in the unit of its rule; and what the limit promises, in ε and δ."""
     for row in statement.limits:
         unit = next(each for each in _UNITS if each in row["capacity"])
         spent, most = row["spent"][unit], row["capacity"][unit]
-        shown = texts.of.format(spent=loss(spent), most=loss(most))
+        shown = say("statement.of", spent=loss(spent), most=loss(most))
         promise = "" if unit == "epsilon" else f" ({_cost(row['epsilon'], row['delta'])})"
-        period = texts.periods.get(row["period"], row["period"])
+        period = say(f"statement.period.{row['period']}") if row["period"] in _NAMED else row["period"]
         share = min(1.0, spent / most) if most else 1.0
         yield Meter(f"{row['policy']}: {period}", share, f"{_UNITS[unit]}: {shown}{promise}")
 
 
-def _meaning(statement: Statement, texts: Texts) -> tuple[Note, ...]:
+def _meaning(statement: Statement, say: Texts) -> tuple[Note, ...]:
     """Say what ε means for a belief, of what holds for every report: charges and totals with δ = 0."""
     kept = _kept(statement)
     single = max((each["cost"]["epsilon"] for each in kept if not each["cost"]["delta"]), default=None)
-    notes = [] if single is None else [Note(texts.belief.format(after=certainty(single), epsilon=loss(single)))]
+    notes = [] if single is None else [Note(say("statement.belief", after=certainty(single), epsilon=loss(single)))]
     if any(each["cost"]["delta"] for each in kept):
-        notes.append(Note(texts.with_delta))
+        notes.append(Note(say("statement.with_delta")))
     else:
         exact = [row for row in statement.limits if row["period"] == "lifetime" and row["rule"] == "basic"]
         total = max((row["spent"]["epsilon"] for row in exact), default=None)
         if total is not None:
-            notes.append(Note(texts.belief_total.format(after=certainty(total), epsilon=loss(total))))
+            notes.append(Note(say("statement.belief_total", after=certainty(total), epsilon=loss(total))))
     return tuple(notes)
 
 
-def _checked(statement: Statement, texts: Texts) -> Facts:
+def _checked(statement: Statement, say: Texts) -> Facts:
     at = _moment(statement.verified_at)
     rows = [
-        (texts.ledger, statement.ledger),
-        (texts.made, _moment(statement.at)),
-        (texts.verification, f"{at}: {texts.holds if statement.verified else texts.failed}"),
+        (say("statement.ledger"), statement.ledger),
+        (say("statement.made"), _moment(statement.at)),
+        (
+            say("statement.verification"),
+            f"{at}: {say('statement.holds' if statement.verified else 'statement.failed')}",
+        ),
     ]
     if statement.head != statement.verified_head:
-        rows += [(texts.verified_head, Code(statement.verified_head)), (texts.confirmation, texts.confirmed)]
-    return Facts((*rows, (texts.head, Code(statement.head))))
+        rows += [
+            (say("statement.verified_head"), Code(statement.verified_head)),
+            (say("statement.confirmation"), say("statement.confirmed")),
+        ]
+    return Facts((*rows, (say("statement.head"), Code(statement.head))))

@@ -13,8 +13,8 @@ from .summary_blocks import Bar, Block, Chart, Note
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from .report_translations import Texts
     from .survey_summary import Question
+    from .translations import Texts
 
     Row = Mapping[str, Any]
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.reports.estimation import mean_margin
 
-from .report_translations import margin_places
 from .summary_blocks import Block, Facts, Grid, Heading, Marked, Note, Section
 from .summary_charts import Scale, means, shares
 from .summary_precision import open_answers, with_margins
+from .translations import margin_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .report_translations import Texts
     from .survey_summary import Question, Summary, Weighting
+    from .translations import Texts
 
     Row = Mapping[str, Any]
 

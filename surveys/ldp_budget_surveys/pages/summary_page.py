@@ -13,16 +13,16 @@ from string import Template
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import urlsplit
 
-from .report_translations import texts
 from .summary_blocks import Bar, Chart, Code, Contact, Facts, Grid, Heading, Marked, Meter, Note, Signatures
 from .summary_text import key_figures, sections, warnings
+from .translations import texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .report_translations import Texts
     from .summary_blocks import Block, Section
     from .survey_summary import Summary
+    from .translations import Texts
 
 _EMAIL = re.compile(r"[^\s@<>\"']+@[^\s@<>\"']+\.[^\s@<>\"']+")
 

@@ -25,8 +25,8 @@ from .summary_blocks import Block, Grid, Note
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from .report_translations import Texts
     from .survey_summary import Question, Subject
+    from .translations import Texts
 
     Row = Mapping[str, Any]
 

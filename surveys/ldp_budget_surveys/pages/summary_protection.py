@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ldp_budget.guarantees import Guarantee
 
-    from .report_translations import Texts
     from .survey_summary import Subject, Summary
+    from .translations import Texts
 
 
 _WAYS = {

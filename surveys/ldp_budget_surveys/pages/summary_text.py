@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .ledger_facts import Charges, LedgerState, LimitUse, PolicyUse
-    from .report_translations import Texts
     from .survey_summary import Question, Summary
+    from .translations import Texts
 
 
 # -- results -------------------------------------------------------------------------------------------------

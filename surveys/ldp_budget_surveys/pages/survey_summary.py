@@ -14,7 +14,7 @@ from ldp_budget.reports.partial_aggregate import is_partial, open_files
 from ldp_budget.reports.public_attributes import count_combinations
 
 from .ledger_facts import Charges, LedgerState, ledger_facts
-from .report_translations import texts
+from .translations import texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from case_files import case_text
-from ldp_budget_surveys.pages.report_translations import texts
+from ldp_budget_surveys.pages.translations import texts
 
 if TYPE_CHECKING:
     from command_line import CommandLine

@@ -11,7 +11,7 @@ import pytest
 
 import ldp_budget_surveys.pages as pages
 from ldp_budget import InvalidParameter
-from ldp_budget_surveys.pages.report_translations import LANGUAGES, margin_places, texts
+from ldp_budget_surveys.pages.translations import LANGUAGES, margin_places, texts
 
 
 def plain(language: str) -> dict[str, str]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ldp_budget_surveys.pages.report_translations import texts
 from ldp_budget_surveys.pages.summary_blocks import Marked, Note, p_value
 from ldp_budget_surveys.pages.summary_charts import Scale
 from ldp_budget_surveys.pages.summary_design import group_blocks, standing_out, two_way_section, within_bounds
 from ldp_budget_surveys.pages.survey_summary import Question, Weighting
+from ldp_budget_surveys.pages.translations import texts
 
 
 def test_within_bounds_keeps_shares_that_are_inside() -> None:

@@ -1,4 +1,4 @@
-"""Texts of a report by language, with numbers and dates in the form of that language.
+"""Texts of reports and statements by language, with numbers and dates in the form of that language.
 
 `texts/report.LANGUAGE.json` holds the texts: one file for each language, with the same keys and placeholders. A text that
 counts something has a second form for one, with the key `KEY.one`.
