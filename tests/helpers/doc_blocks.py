@@ -132,6 +132,17 @@ def chain(page: Path) -> list[Path]:
     return [*(chain(page.parent / named[1]) if named else []), page]
 
 
+_FOLDERS = ("start", "guides", "tutorials", "explanation", "help", "ko")
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "README.md",
+    *(page for folder in _FOLDERS for page in sorted((ROOT / "docs" / folder).glob("*.md"))),
+]
+"""The pages whose blocks run."""
+ENDS = [page for page in PAGES if page not in {each for other in PAGES for each in chain(other)[:-1]}]
+"""The pages that no other one continues: a page that another one continues runs with that one."""
+
+
 def shape(output: str) -> list[int]:
     """The number of words of each line."""
     return [len(line.split()) for line in output.splitlines()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry.collections import Collection
+from postgres_places import new_ledger
 
 USERS = [f"user-{number}" for number in range(12)]
 
@@ -159,3 +161,12 @@ def small(path: Path, clock: Clock) -> str:
         receipt = accountant.reserve("carol", coin("0.1")).receipt
     assert receipt is not None
     return receipt
+
+
+def places(tmp_path: Path) -> dict[str, Callable[[str], str]]:
+    """Return what makes the address of a ledger of each kind from a name."""
+    return {
+        "file": lambda name: str(tmp_path / f"{name}.db"),
+        "3 partitions": lambda name: new_ledger(3),
+        "5 partitions": lambda name: new_ledger(5),
+    }

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from doc_blocks import (
+    ENDS,
     Shell,
     at_free_port,
     blocks,
-    chain,
     follow,
     follow_chain,
     page_environment,
@@ -21,15 +21,7 @@ from doc_blocks import (
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-FOLDERS = ("start", "guides", "tutorials", "explanation", "help", "ko")
-PAGES = [
-    ROOT / "README.md",
-    DOCS / "README.md",
-    *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
-]
-PAGES.remove(DOCS / "guides" / "javascript.md")  # test_javascript_guide.py follows it, with a browser in the middle
-# A page that another one continues runs with that one.
-ENDS = [page for page in PAGES if page not in {each for other in PAGES for each in chain(other)[:-1]}]
+JAVASCRIPT = DOCS / "guides" / "javascript.md"  # test_javascript_guide.py follows it, with a browser in the middle
 # Modules that a page needs besides the library; developers have them.
 NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
@@ -72,6 +64,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
             id=page.relative_to(ROOT).with_suffix("").as_posix(),
         )
         for page in ENDS
+        if page != JAVASCRIPT
     ],
 )
 def test_page_with_all_its_blocks_run_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:

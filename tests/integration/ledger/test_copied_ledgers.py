@@ -8,37 +8,21 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from contract.acts import check, coin, spent
+from contract.acts import check, coin
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.ledger.sqlite import file_guard
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
-def tenths(path: Path, user: str) -> Decimal:
-    """Return the number of spends of 0.1 by a user, in a ledger that verifies."""
-    with Accountant(path, create=False) as accountant:
-        check(accountant)
-        return spent(accountant, user)["lifetime"] * 10
+from ledger_folders import contents, new_ledger_in, tenths_in
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A ledger in which alice spent 0.1 once, closed."""
-    folder = tmp_path / "place"
-    folder.mkdir()
-    with Accountant(folder / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=1000"])
-        accountant.spend("alice", coin("0.1"))
-    return folder / "budget.db"
+    return new_ledger_in(tmp_path, lifetime=1000, spends=1)
 
 
 def die(path: Path, then: str) -> None:
@@ -82,7 +66,7 @@ def test_backup_during_writes_of_eight_threads_is_of_one_moment(path: Path, tmp_
         for number in range(4):
             with Accountant(path) as accountant:
                 accountant.backup(tmp_path / f"{number}.db")
-                seen.append(tenths(tmp_path / f"{number}.db", "bob"))
+                seen.append(tenths_in(tmp_path / f"{number}.db", "bob"))
         assert seen == sorted(seen)
         assert seen[-1] > 0
     finally:
@@ -95,7 +79,7 @@ def test_backup_during_writes_of_eight_threads_is_of_one_moment(path: Path, tmp_
 
 def test_crashed_ledger_opens_with_its_own_log(path: Path) -> None:
     die(path, "for _ in range(3): accountant.spend('alice', coin)")
-    assert tenths(path, "alice") == 4
+    assert tenths_in(path, "alice") == 4
 
 
 def test_crash_during_a_checkpoint_is_not_taken_for_a_copy(path: Path, tmp_path: Path) -> None:
@@ -186,10 +170,10 @@ def test_copy_next_to_a_later_log_is_refused_by_name(path: Path, tmp_path: Path,
         name: before[name] for name in before if not name.endswith("-shm")
     }
     log_of(path).rename(tmp_path / "log")
-    assert tenths(path, "alice") == 1
+    assert tenths_in(path, "alice") == 1
     with Accountant(path) as accountant:
         accountant.spend("alice", coin("0.1"))
-    assert tenths(path, "alice") == 2
+    assert tenths_in(path, "alice") == 2
 
 
 def test_ledger_continued_elsewhere_next_to_its_old_log_is_refused(path: Path, tmp_path: Path) -> None:
@@ -225,7 +209,7 @@ def test_database_deleted_next_to_its_log_is_not_recreated(path: Path, key: str)
     path.with_name("deleted").rename(path)
     with suppress(FileNotFoundError):
         path.with_name("key").rename(path.with_name("budget.db.key"))
-    assert tenths(path, "alice") == 2
+    assert tenths_in(path, "alice") == 2
 
 
 # -- read-only places -------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
 
@@ -13,6 +12,7 @@ import pytest
 
 from contract.acts import check, coin, spent
 from ldp_budget import Accountant
+from ledger_folders import new_ledger_in, tenths
 
 OTHER = """
 import sys
@@ -34,19 +34,10 @@ def run(script: str, *arguments: object) -> None:
     subprocess.run([sys.executable, "-c", dedent(script), *map(str, arguments)], check=True, timeout=60)
 
 
-def tenths(accountant: Accountant, user: str) -> Decimal:
-    """Return the number of spends of 0.1 by a user."""
-    return spent(accountant, user)["lifetime"] * 10
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A ledger in a folder of its own, closed."""
-    folder = tmp_path / "place"
-    folder.mkdir()
-    with Accountant(folder / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=2"])
-    return folder / "budget.db"
+    return new_ledger_in(tmp_path, lifetime=2)
 
 
 # -- locks that a process loses by reading its own files ---------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from contract.acts import check, coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
 from ldp_budget.errors import LedgerMissing
-from migration_story import Story, check_story, said, small
+from migration_story import Story, check_story, places, said, small
 from postgres_places import new_ledger
 from postgres_servers import shared_server
 
@@ -27,14 +26,6 @@ def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the keys of ledgers on servers in a folder of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
-
-
-def places(tmp_path: Path) -> dict[str, Callable[[str], str]]:
-    return {
-        "file": lambda name: str(tmp_path / f"{name}.db"),
-        "3 partitions": lambda name: new_ledger(3),
-        "5 partitions": lambda name: new_ledger(5),
-    }
 
 
 # -- what is refused ------------------------------------------------------------------------------------------

@@ -11,20 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from half_poll import OUE, poll_of_a_half
 from ldp_budget.accounting import bulk_run
 from ldp_budget.reports import charged_release
 from ldp_budget_cli import spend
 
 if TYPE_CHECKING:
     from command_line import CommandLine
-
-OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
-POLL = ["poll", "oue", "--epsilon", "0.5", "--categories", "yes,no,perhaps"]
-
-
-def poll_of_a_half(command: CommandLine) -> None:
-    command("policy", "set", "default", "--limit", "lifetime=1")
-    command("collection", "add", *POLL)
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from doc_blocks import (
+    ENDS,
+    PAGES,
     Command,
     blocks,
     chain,
@@ -17,14 +19,6 @@ from doc_blocks import (
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-FOLDERS = ("start", "guides", "tutorials", "explanation", "help", "ko")
-PAGES = [
-    ROOT / "README.md",
-    DOCS / "README.md",
-    *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
-]
-# A page that another one continues runs with that one.
-ENDS = [page for page in PAGES if page not in {each for other in PAGES for each in chain(other)[:-1]}]
 
 
 @pytest.mark.parametrize("page", ENDS[1:], ids=lambda page: page.stem)

@@ -12,28 +12,13 @@ import pytest
 from contract.acts import check, coin, spent
 from contract.places import as_unprivileged, closed_copy
 from ldp_budget import Accountant, LedgerError
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
-def tenths(path: Path, user: str) -> Decimal:
-    """Return the number of spends of 0.1 by a user, in a ledger that verifies."""
-    with Accountant(path, create=False) as accountant:
-        check(accountant)
-        return spent(accountant, user)["lifetime"] * 10
+from ledger_folders import contents, new_ledger_in, tenths_in
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A ledger in which alice spent 0.1 once, closed."""
-    folder = tmp_path / "place"
-    folder.mkdir()
-    with Accountant(folder / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=1000"])
-        accountant.spend("alice", coin("0.1"))
-    return folder / "budget.db"
+    return new_ledger_in(tmp_path, lifetime=1000, spends=1)
 
 
 # -- a backup --------------------------------------------------------------------------------------------------
@@ -53,7 +38,7 @@ def test_backup_opens_verifies_and_continues(path: Path, tmp_path: Path) -> None
     with Accountant(copy, create=False) as accountant:
         assert check(accountant) == head
         assert accountant.spend("alice", coin("0.1"), key="k").repeated
-    assert (tenths(path, "alice"), tenths(copy, "alice")) == (3, 2)
+    assert (tenths_in(path, "alice"), tenths_in(copy, "alice")) == (3, 2)
 
 
 @pytest.mark.parametrize("there", ["copy.db", "copy.db.key", "copy.db-wal", "copy.db-shm", "copy.db-journal"])

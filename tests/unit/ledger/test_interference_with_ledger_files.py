@@ -7,34 +7,21 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contract.acts import check, coin, spent
+from contract.acts import check, coin
 from ldp_budget import Accountant, LedgerError
+from ledger_folders import contents, new_ledger_in, tenths
 from ledger_inside import store_of, transact
-
-
-def tenths(accountant: Accountant, user: str) -> Decimal:
-    """Return the number of spends of 0.1 by a user."""
-    return spent(accountant, user)["lifetime"] * 10
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A ledger in a folder of its own, closed."""
-    folder = tmp_path / "place"
-    folder.mkdir()
-    with Accountant(folder / "budget.db") as accountant:
-        accountant.set_policy("default", ["lifetime=2"])
-    return folder / "budget.db"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in folder.iterdir()}
+    return new_ledger_in(tmp_path, lifetime=2)
 
 
 # -- files that are moved, replaced or deleted -------------------------------------------------------------------

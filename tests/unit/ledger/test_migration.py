@@ -28,8 +28,7 @@ from ldp_budget.ledger import migration_copy, window_backfill, write_queue
 from ldp_budget.ledger.ledger import Ledger
 from ldp_budget.ledger.storage import Attempt
 from ldp_budget.registry.collections import Collection
-from migration_story import CROWD, USERS, Story, check_story, said, small
-from postgres_places import new_ledger
+from migration_story import CROWD, USERS, Story, check_story, places, said, small
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +36,6 @@ def own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the keys of ledgers on servers in a folder of the test."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("LDP_BUDGET_KEY", raising=False)
-
-
-def places(tmp_path: Path) -> dict[str, Callable[[str], str]]:
-    return {
-        "file": lambda name: str(tmp_path / f"{name}.db"),
-        "3 partitions": lambda name: new_ledger(3),
-        "5 partitions": lambda name: new_ledger(5),
-    }
 
 
 @pytest.fixture
