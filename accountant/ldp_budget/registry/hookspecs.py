@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from .._later import imported
+from .. import _later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ class Deferred(typing.NamedTuple):
 
     def load(self) -> type[Mechanism]:
         """Import the class."""
-        found: type[Mechanism] = getattr(imported(self.module), self.attribute)
+        found: type[Mechanism] = getattr(_later.imported(self.module), self.attribute)
         return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._later import imported
+from .. import _later
 
 _HOMES = {
     "Mechanism": "mechanism",
@@ -37,4 +37,4 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(imported(f".{_HOMES.get(name, 'client_notation')}", __name__), name)
+    return getattr(_later.imported(f".{_HOMES.get(name, 'client_notation')}", __name__), name)
