@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "survey": ("survey", "Define a survey of several questions that are charged as one."),
         "randomize": ("randomize", "Randomize a column of answers into private reports."),
         "estimate": ("estimate", "Estimate counts or a mean from reports."),
+        "contributions": ("contributions", "Write a table of reports for R, Stata, SPSS and statsmodels."),
         "report": ("report", "Write one page about a survey, for people who decide."),
         "inbox": ("collection", "Take the reports that devices send one by one, and seal them."),
         "publish": ("publish", "Publish a survey so that its respondents can check it."),

@@ -196,7 +196,7 @@ def read_table(survey: Collection, first: AskedQuestion, second: AskedQuestion, 
     one, two = len(first.answers), len(second.answers)
     reader = MomentsReader(one + two + one * two, PRODUCTS)
     both = 0
-    for reports, public in _parts(blocks, one + two + one * two):
+    for reports, public in in_parts(blocks, one + two + one * two):
         mine, own = first.of(survey, reports)
         theirs, other = second.of(survey, reports)
         here = mine & theirs
@@ -216,14 +216,14 @@ def _answered(
     survey: Collection, asked: AskedQuestion, blocks: Blocks
 ) -> Iterable[tuple[Any, Any, PublicAttributes]]:
     """Yield who answered a question, their reports, and the attributes of all, for parts of the blocks."""
-    for reports, public in _parts(blocks, 1 if asked.answers is None else len(asked.answers)):
+    for reports, public in in_parts(blocks, 1 if asked.answers is None else len(asked.answers)):
         here, own = asked.of(survey, reports)
         if here.any():
             yield here, own, public
 
 
-def _parts(blocks: Blocks, width: int) -> Blocks:
-    """Yield the blocks in parts whose contributions fit into memory."""
+def in_parts(blocks: Blocks, width: int) -> Blocks:
+    """Yield the blocks in parts whose contributions, `width` for each report, fit into memory."""
     rows = max(1, _BLOCK // width)
     for reports, public in blocks:
         for start in range(0, len(reports), rows):
