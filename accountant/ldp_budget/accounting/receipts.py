@@ -126,10 +126,16 @@ class LimitState(NamedTuple):
 
     @property
     def spent(self) -> Amounts:
-        """The amounts that the user has spent in this window, rounded up, for each amount that is added up there."""
-        # A measure with sums of its own has zeros for ε and μ², because they are not added up there.
+        """The amounts that the user has spent in this window, rounded up, for each amount that is added up there.
+
+        `epsilon` is the ε that they imply at the limit's δ: the sum of the ε under rule basic, else `Limit.epsilon_of`.
+        """
+        # A measure with sums of its own has zeros for μ², because it is not added up there.
         plain = self.limit.measure is None
-        return _numbers(self.limit, self.spent_units, [plain, True, True, plain], float_up)
+        amounts = _numbers(self.limit, self.spent_units, [plain, True, True, plain], float_up)
+        if self.limit.rule == "basic":
+            return amounts
+        return amounts._replace(epsilon=self.limit.epsilon_of(self.spent_units))
 
     @property
     def capacity(self) -> Amounts:

@@ -219,7 +219,8 @@ _known: dict[type[Mechanism], str] = {}
 def checked(mechanism: type[Mechanism]) -> str:
     """The level at which the guarantee of a mechanism class was checked: "exact", "audited" or "no".
 
-    Built-in mechanisms are "exact", by the tests of every release (see this module). A mechanism that is not
+    Built-in mechanisms are "exact", by the tests of every release (see this module); one without a proved range is
+    "audited". A mechanism that is not
     installed is "no". So is every mechanism that holds a declared guarantee, which nothing can check
     (`Mechanism.checkable`).
     The result is cached for the life of the process.
@@ -273,7 +274,9 @@ def _found(mechanism: type[Mechanism]) -> str:
     plugin = registry().plugin_of(mechanism)
     if plugin is None:
         return NO
-    return EXACT if plugin.own else _recorded(plugin.name, plugin.version, mechanism)
+    if plugin.own:
+        return EXACT if mechanism.name in PROVED_RANGES else AUDITED
+    return _recorded(plugin.name, plugin.version, mechanism)
 
 
 def record(certificate: dict[str, Any]) -> Path:

@@ -15,13 +15,13 @@ from ..guarantees.fixed_point import ONE, threshold
 
 if TYPE_CHECKING:
     # The names that `__getattr__` imports, for type checkers and editors.
-    from .continuous import laplace, normal
+    from .continuous import discrete_normal, laplace, normal
     from .discrete import bernoulli, choices, geometric, integers, subsets
     from .rng import ChaCha20Stream, GeneratorStream, RandomSource, SeededStream, Stream, SystemStream, open_stream
 
 _HOMES = {
     **dict.fromkeys(("bernoulli", "choices", "geometric", "integers", "subsets"), ".discrete"),
-    **dict.fromkeys(("laplace", "normal"), ".continuous"),
+    **dict.fromkeys(("discrete_normal", "laplace", "normal"), ".continuous"),
     **dict.fromkeys(("ChaCha20Stream", "GeneratorStream", "SeededStream", "SystemStream"), ".rng"),
     **dict.fromkeys(("RandomSource", "Stream", "open_stream"), ".rng"),
 }
@@ -36,6 +36,7 @@ __all__ = [
     "SystemStream",
     "bernoulli",
     "choices",
+    "discrete_normal",
     "geometric",
     "integers",
     "laplace",

@@ -1,4 +1,4 @@
-"""Exact Laplace and normal deviates, by comparisons of uniform deviates instead of arithmetic on reals.
+"""Exact Laplace, normal and discrete normal deviates, by comparisons of uniform deviates instead of arithmetic on reals.
 
 Uniform deviates (`Deviates`) are compared exactly: digits are drawn as far as a comparison needs them, and kept.
 
@@ -16,6 +16,9 @@ exp(-(k+x)**2 / 2). Every factor is a von Neumann trial: count how long a sequen
 
 Source: C. F. F. Karney, "Sampling exactly from the normal distribution", ACM Transactions on Mathematical Software
 42(1), article 3, 2016.
+
+**Discrete normal**, by Algorithm D of the same source, for a standard deviation of 2**bits: there the fraction x is one
+of the 2**bits equal steps of (0, 1), and every comparison with it is exact.
 """
 
 from __future__ import annotations
@@ -73,6 +76,18 @@ class Deviates:
         if depth == len(digits):
             digits.append(int(stream.words(1)[0]))
         return digits[depth]
+
+
+class Dyadics(Deviates):
+    """Known fractions places / 2**bits, one for each slot, for exact comparisons with deviates: no further digits."""
+
+    def __init__(self, places: npt.NDArray[np.int64], bits: int) -> None:
+        super().__init__(places.size)
+        # Two shifts, as one by 64 (bits = 0) is not defined everywhere.
+        self.first[:] = places.astype(np.uint64) << np.uint64(63 - bits) << np.uint64(1)
+
+    def _digit(self, stream: Stream, slot: int, depth: int) -> int:
+        return 0
 
 
 # -- Laplace ---------------------------------------------------------------------------------------------------
@@ -161,6 +176,38 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
         result[filled : filled + accepted.size] = accepted
         filled += accepted.size
     return result
+
+
+def discrete_normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
+    """Draw ``size`` independent whole numbers n, each with a probability exactly proportional to exp(-n**2 / 2 / 4**bits).
+
+    Parameters:
+        bits: the standard deviation is 2**bits, in [0, 40].
+
+    Raises:
+        ValueError: ``bits`` is out of range.
+    """
+    if not 0 <= bits <= _MAX_BITS:
+        raise ValueError(f"bits must be in [0, {_MAX_BITS}]: got {bits}")
+    result = np.empty(size, np.int64)
+    filled = 0
+    while filled < size:
+        accepted = _accepted_steps(stream, bits, min(_BLOCK, 2 * (size - filled) + 8))[: size - filled]
+        result[filled : filled + accepted.size] = accepted
+        filled += accepted.size
+    return result
+
+
+def _accepted_steps(stream: Stream, bits: int, proposals: int) -> npt.NDArray[np.int64]:
+    """Return those of the proposals ±(k + j / 2**bits)·2**bits that Algorithm D accepts; zero has one sign only."""
+    whole = _whole_parts(stream, proposals)
+    places = integers(stream, 1 << bits, whole.size)
+    magnitude = (whole << bits) + places
+    minus = bernoulli(stream, _HALF, whole.size)
+    fraction = Dyadics(places, bits)
+    accepted = _all_succeed(whole + 1, lambda slots: _trial(stream, whole, fraction, slots))
+    accepted &= ~minus | (magnitude > 0)
+    return np.where(minus, -magnitude, magnitude)[accepted]
 
 
 def _accepted(stream: Stream, bits: int, proposals: int) -> npt.NDArray[np.int64]:

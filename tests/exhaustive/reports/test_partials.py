@@ -71,7 +71,8 @@ def same(one: Any, other: Any) -> bool:
 
 def test_partial_cases_include_every_installed_mechanism() -> None:
     found = {each.name for each in ldp_budget.mechanisms() if each.__module__.startswith("ldp_budget_mechanisms")}
-    assert found - set(KINDS) <= {"declared"}  # which is charged here, and drawn and added up elsewhere
+    # One is drawn and added up elsewhere, and one has vectors, which no report file holds.
+    assert found - set(KINDS) <= {"declared", "discrete-gaussian"}
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget import Accountant, Limit, mechanism
+from ldp_budget import Accountant, Limit, compose, mechanism
 from ldp_budget.accounting.receipts import LimitState
 from ldp_budget.guarantees.fixed_point import LARGEST, Costs, from_units
 
@@ -34,6 +35,31 @@ def test_balance_numbers_of_many_digits_round_outward() -> None:
     state = LimitState(limit, Costs(10**18 + 1, 0, 0, 0), None)
     assert (state.spent.epsilon, state.remaining.epsilon) == (1000000000.0000001, 3000000000.0)
     assert state.to_json()["remaining"]["epsilon"] == 3000000000.0000005, "what is printed is rounded up, as it was"
+
+
+@pytest.mark.parametrize(
+    ("rule", "reports", "charged"),
+    [
+        ("zcdp", 5, {"name": "discrete-gaussian", "dimension": 2, "norm_bound": 1, "rho": "0.003"}),
+        ("zcdp", 3, {"name": "declared", "rho": "0.01", "source": "a test"}),
+        ("gdp", 7, {"name": "gaussian", "sigma": 10}),
+        ("gdp", 2, {"name": "oue", "epsilon": "0.1", "domain_size": 4}),
+        ("renyi:12", 4, {"name": "gaussian", "sigma": 10}),
+    ],
+)
+def test_spent_epsilon_of_rules_with_a_unit_of_their_own_is_that_of_compose(
+    accountant: Accountant, rule: str, reports: int, charged: dict[str, Any]
+) -> None:
+    """It was infinite where a report has no ε of its own."""
+    made = mechanism(charged.pop("name"))(**charged)
+    accountant.set_policy("default", [Limit("lifetime", epsilon=4, delta="1e-6", rule=rule)])
+    assert accountant.balance("alice").limits[0].spent.epsilon == 0
+    assert accountant.spend("alice", made, reports=reports)
+    spent = accountant.balance("alice").limits[0].spent.epsilon
+    total = compose([(made, reports)], delta="1e-6", rule=rule).epsilon
+    assert spent is not None
+    assert total <= spent * (1 + 1e-15)
+    assert spent == pytest.approx(total, rel=1e-6)
 
 
 def test_odometer_of_memoised_reports_is_not_above_the_charged_sum(accountant: Accountant) -> None:

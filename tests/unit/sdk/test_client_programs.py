@@ -27,7 +27,7 @@ class Bytes(Stream):
 
 def test_cases_include_every_mechanism_with_a_client() -> None:
     named = {mechanism.name for mechanism in CASES.values()}
-    assert {entry.name for entry in ldp_budget.mechanisms() if entry.checkable} <= named
+    assert {entry.name for entry in ldp_budget.mechanisms()} - named <= {"declared", "discrete-gaussian"}
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ldp_budget import mechanism, mechanisms
+from ldp_budget.registry.certification import PROVED_RANGES
 from ldp_budget.registry.plugins import registry
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget_verify import contract
@@ -262,7 +263,9 @@ class TestRappor(BuiltIn):
 
 def test_contract_cases_include_every_built_in_mechanism() -> None:
     held = {cls.mechanism for cls in (*BuiltIn.__subclasses__(), *OneOfAKind.__subclasses__()) if cls != OneOfAKind}
-    assert held == {cls for cls, plugin in registry().items() if plugin.own and cls.checkable}
+    own = {cls for cls, plugin in registry().items() if plugin.own and cls.checkable}
+    assert own - held == {mechanism("discrete-gaussian")}  # of vectors, which the contract does not draw
+    assert held < own
 
 
 def test_contract_checks_and_tests_agree() -> None:
@@ -271,7 +274,7 @@ def test_contract_checks_and_tests_agree() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
+@pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.name in PROVED_RANGES], ids=lambda cls: cls.name)
 def test_contract_finds_parameters_by_trying(cls: type[Mechanism]) -> None:
     examples = examples_of(cls)
     assert len(examples) >= 2
@@ -284,7 +287,7 @@ def test_contract_finds_parameters_by_trying(cls: type[Mechanism]) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.checkable], ids=lambda cls: cls.name)
+@pytest.mark.parametrize("cls", [cls for cls in mechanisms() if cls.name in PROVED_RANGES], ids=lambda cls: cls.name)
 def test_contract_holds_at_parameters_found_by_trying(cls: type[Mechanism]) -> None:
     for parameters in examples_of(cls):
         results = contract.run_all(made(cls, parameters))
