@@ -260,6 +260,7 @@ def show_design(
     rows_to: str | None,
 ) -> None:
     """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
+    from ldp_budget.reports.estimation import as_reported
     from ldp_budget_surveys.designs.survey_estimates import estimate_survey
 
     from .design_tables import flat_rows, print_design
@@ -275,16 +276,17 @@ def show_design(
             "estimate is of a mix",
             err=True,
         )
+    printed = as_reported(survey, row)
     if rows_to is not None:
-        write_rows_to("rows-to", rows_to, _uniform(flat_rows(row)))
+        write_rows_to("rows-to", rows_to, _uniform(flat_rows(printed)))
     if form == JSON:
-        print_json(row)
+        print_json(printed)
     elif form is not None:
-        rows = list(flat_rows(row))
+        rows = list(flat_rows(printed))
         print_rows(rows if form == LINES else _uniform(rows), form)
     else:
         questions = () if survey.survey is None else survey.survey.questions
-        print_design(row, level, {each.name: each.unit for each in questions if each.unit})
+        print_design(row, level, {each.name: each.shown_unit for each in questions if each.shown_unit})
 
 
 def _note_estimate(row: dict[str, Any], files: int, *, independent: bool) -> None:

@@ -46,7 +46,9 @@ def flat_rows(row: Row) -> Iterator[Row]:
 
 
 def _estimates(row: Row) -> list[Row]:
-    return row["answers"] if "answers" in row else [{name: row[name] for name in _NUMBERS}]
+    if "answers" in row:
+        return list(row["answers"])
+    return [{name: row[name] for name in ("top_box", "nps", *_NUMBERS) if name in row}]
 
 
 def print_design(row: Row, level: float, units: Mapping[str, str]) -> None:

@@ -59,6 +59,8 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     [[question]]  name; categories, or lower and upper, or kind = "yes-no";
                   kind = "tick" with categories for tick all that apply:
                   at_most = 3 (or "any"), pairs = true for pairs of options;
+                  kind = "scale" with whole lower and upper:
+                  report = "mean" (or "shares", "top-box", "nps"), top = 2;
                   optional: text, unit, mechanism, epsilon, languages
 
     A survey that no person could ever answer under its policy is refused.
@@ -203,6 +205,8 @@ def _print_survey(found: Collection) -> None:
 
 
 def _answers(question: dict[str, Any]) -> str:
+    if question["kind"] == "scale":
+        return f"{question['lower']} to {question['upper']}, reported as {question['report']}"
     if "lower" in question:
         unit = f" {question['unit']}" if "unit" in question else ""
         return f"{question['lower']} to {question['upper']}{unit}"

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.registry.surveys import QUANTILE
-from ldp_budget.reports.estimation import estimate_files, estimate_if_any, plain_rows, survey_row, survey_rows
+from ldp_budget.reports.estimation import (
+    as_reported,
+    estimate_files,
+    estimate_if_any,
+    plain_rows,
+    survey_row,
+    survey_rows,
+)
 
 from .count_tables import count_cells, count_header, mean_cells, note_outside
 from .design_tables import quantile_rows
@@ -57,14 +64,16 @@ def estimate_survey(
 
     if rounds is None:
         found = [one(files)]
-        rows = list(survey_rows(found[0]))
+        printed = [as_reported(collection, each) for each in found]
+        rows = list(survey_rows(printed[0]))
     else:
         found = [{"round": name, **one((path,))} for name, path in zip(rounds, files, strict=True)]
-        rows = [{"round": each["round"], **row} for each in found for row in survey_rows(each)]
+        printed = [as_reported(collection, each) for each in found]
+        rows = [{"round": each["round"], **row} for each in printed for row in survey_rows(each)]
     if rows_to is not None:
         write_rows_to("rows-to", rows_to, _alike(list(plain_rows(rows))))
     if form == JSON:
-        print_json(found[0] if rounds is None else {"rounds": found})
+        print_json(printed[0] if rounds is None else {"rounds": printed})
     elif form is not None:
         print_rows(rows if form == LINES else _alike(list(plain_rows(rows))), form)
     else:
@@ -93,7 +102,7 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
     click.echo(f"{counted(respondents, 'respondent')}; {100 * level:.12g} % confidence intervals")
     for question in collection.survey.questions:
         own = row[question.name]
-        unit = f" ({question.unit})" if question.unit else ""
+        unit = f" ({question.shown_unit})" if question.shown_unit else ""
         asked = "all" if own["asked"] == respondents else f"{own['asked']} of {respondents}"
         click.echo(f"\n{question.name}{unit}{f': {question.text}' if question.text else ''} ({asked} answered)")
         if not own["asked"]:

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parents[1] / "tests"))
+sys.path.insert(0, str(FOLDER.parents[1] / "tests" / "helpers"))
 
 from client_cases import Recorder  # noqa: E402 - from the folder above
 from ldp_budget.registry.collections import Collection, survey_collection  # noqa: E402
 from ldp_budget.registry.question_selection import chosen_questions, mask_of  # noqa: E402
 from ldp_budget.registry.questionnaire import Questionnaire  # noqa: E402
+from ldp_budget.registry.scales import answers_of  # noqa: E402
 from ldp_budget.registry.surveys import Survey, SurveyQuestion  # noqa: E402
 from ldp_budget.sampling.rng import open_stream  # noqa: E402
 
@@ -42,15 +43,27 @@ def _question(place: int) -> SurveyQuestion:
     return SurveyQuestion(name, "How much?", categories=_CHOICES[place % 5], mechanism=mechanism)
 
 
+def _scales(epsilon: int) -> Collection:
+    """A survey with a scale for each report."""
+    ends = {"lower": Decimal(0), "upper": Decimal(10)}
+    listed = (
+        SurveyQuestion("mean", kind="scale", report="mean", **ends),
+        SurveyQuestion("nps", kind="scale", report="nps", **ends),
+        SurveyQuestion("box", kind="scale", report="top-box", top=3, categories=("top box", "other"), **ends),
+        SurveyQuestion("shares", kind="scale", report="shares", categories=answers_of(0, 10), **ends),
+    )
+    return survey_collection(Survey(f"scales-{epsilon}", listed, Decimal(epsilon), 2))
+
+
 def surveys() -> list[Collection]:
-    """The surveys of the vectors: one of three questions, all of four, and five of nineteen."""
+    """The surveys of the vectors: one of three questions, all of four, five of nineteen, and two of four scales."""
     made = []
     for questions, answer in ((3, 1), (5, "all"), (19, 5)):
         listed = tuple(map(_question, range(questions)))
         made.append(
             survey_collection(Survey(f"survey-{questions}", listed, Decimal(2), answer, title="Ein Fragebogen"))
         )
-    return made
+    return [*made, _scales(2), _scales(8)]
 
 
 def selections(collection: Collection) -> list[dict[str, Any]]:
@@ -76,9 +89,7 @@ def reports(collection: Collection, count: int = COUNT) -> list[dict[str, Any]]:
         for place in asked:
             question = questionnaire.questions[place]
             answers[question.name] = (
-                number * 1.5
-                if question.categories is None
-                else question.categories[number % len(question.categories)]
+                number * 1.5 if question.answers is None else question.answers[number % len(question.answers)]
             )
         values = collection.read_values([answers])
         values["asked"] = mask_of(asked)

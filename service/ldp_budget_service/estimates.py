@@ -116,7 +116,8 @@ def _row(collection: Collection, files: Sequence[Path], asked: Asked) -> Asked:
     result = estimation.estimate_totals(collection, totals, asked["names"], most=asked["most"])
     assert result is not None
     if collection.survey is not None:
-        return estimation.survey_row(collection, result, level=asked["level"], consistent=asked["consistent"])
+        found = estimation.survey_row(collection, result, level=asked["level"], consistent=asked["consistent"])
+        return estimation.as_reported(collection, found)
     if asked["consistent"] and estimation.counts_answers(collection):
         result = estimation.made_consistent(result)
     row = estimation.estimate_row(collection, result, level=asked["level"], names=asked["names"])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..guarantees import Guarantee
+    from ..sdk.client_program import Program
     from ..sdk.mechanism import Mechanism
 
 
@@ -108,8 +109,11 @@ def definition_of(
     about: About,
     *,
     labels: bool = False,
+    program: Program | None = None,
 ) -> dict[str, Any]:
     """The public definition of a collection with that name and fingerprint; `labels` if devices send them.
+
+    `program` is that of the device, if it is not that of the mechanism alone.
 
     Raises `NotSupported` if the mechanism has no client program.
     """
@@ -130,7 +134,7 @@ def definition_of(
         "mechanism": mechanism.name,
         "fingerprint": fingerprint,
         "context": mechanism.fingerprint,
-        **mechanism.client_program().to_json(),
+        **(program or mechanism.client_program()).to_json(),
         "guarantee": guarantee_in_words(mechanism.guarantee),
         **({"labels": True} if labels else {}),
         **({"at_most": domain.most} if isinstance(domain, TickSets) else {}),

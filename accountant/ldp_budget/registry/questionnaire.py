@@ -31,6 +31,7 @@ from ..sdk.parameters import Field, integer
 from .plugins import RESERVED_NAME
 from .plugins import mechanism as find_mechanism
 from .question_selection import MOST_QUESTIONS, chosen_questions, mask_of, random_seed
+from .scales import Recode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from ..guarantees import Guarantee
     from ..sampling.rng import RandomSource
+    from ..sdk.client_program import Program
     from ..sdk.estimates import Estimate
     from ..sdk.questionnaire_estimates import QuestionnaireAggregate, QuestionnaireEstimate
 
@@ -55,11 +57,15 @@ _MOST_NAME = 64
 
 @dataclass(frozen=True)
 class Question:
-    """A question of a questionnaire: its name, its mechanism, and the names of the answers unless these are numbers."""
+    """A question of a questionnaire: its name, its mechanism, and the names of the answers unless these are numbers.
+
+    `recode` says how a device recodes other answers to these.
+    """
 
     name: str
     mechanism: Mechanism
     categories: tuple[str, ...] | None
+    recode: Recode | None = None
 
     @property
     def domain(self) -> Categories | Interval:
@@ -80,7 +86,17 @@ class Question:
             "mechanism": self.mechanism.name,
             "declared": self.mechanism.declared,
             "categories": None if self.categories is None else list(self.categories),
+            **({} if self.recode is None else {"recode": self.recode.to_json()}),
         }
+
+    @property
+    def answers(self) -> tuple[str, ...] | None:
+        """The names of the answers that a device is asked, unless these are numbers."""
+        return self.categories if self.recode is None else self.recode.answers
+
+    def client_program(self) -> Program:
+        """Return the program with which a device randomizes an answer."""
+        return self.mechanism.client_program() if self.recode is None else self.recode.program(self.mechanism)
 
     @functools.cached_property
     def layout(self) -> tuple[np.dtype[Any], tuple[int, ...], int]:
@@ -90,7 +106,7 @@ class Question:
     @functools.cached_property
     def codes(self) -> dict[str, int]:
         """The number of each text that counts as an answer of a choice."""
-        return codes_of(self.categories or ())
+        return codes_of(self.answers or ())
 
     def number_of(self, answer: Any, position: int) -> float:
         """Return an answer as the number that the mechanism randomizes. Raises `OutsideDomain`."""
@@ -101,14 +117,17 @@ class Question:
                 return float(self.domain.named([answer], self.categories)[0])
             except OutsideDomain as error:
                 raise OutsideDomain(f"{error.domain} ({self.name})", answer, position, hint=error.hint) from None
-        if self.categories is not None:
+        if self.answers is not None:
             text = canonical_text(answer) if isinstance(answer, str) else answer
+            if not isinstance(text, str) or text not in self.codes:
+                text = _whole(text)
             if not isinstance(text, str) or text not in self.codes:
                 from .._lookalikes import difference
 
-                domain = f"one of {', '.join(self.categories)} ({self.name})"
-                raise OutsideDomain(domain, answer, position, hint=difference(text, self.categories))
-            return float(self.codes[text])
+                domain = f"one of {', '.join(self.answers)} ({self.name})"
+                raise OutsideDomain(domain, answer, position, hint=difference(text, self.answers))
+            code = self.codes[text]
+            return float(code if self.recode is None else self.recode.values[code])
         try:
             return float(self.mechanism.read_values([canonical_text(str(answer))])[0])
         except OutsideDomain as error:
@@ -124,6 +143,17 @@ class Question:
             at = int(positions[error.position or 0])
             found = "no answer" if np.isnan(numbers[error.position or 0]) else error.found
             raise OutsideDomain(f"{error.domain} ({self.name})", found, at) from None
+
+
+def _whole(answer: Any) -> Any:
+    """Return a whole number as the answer of a scale is written: 4.0 is 4. Anything else is returned unchanged."""
+    from .._number_parsing import number_in
+
+    try:
+        number = number_in(answer)
+    except (TypeError, ValueError):
+        return answer
+    return str(int(number)) if not isinstance(answer, bool) and number.is_integer() else answer
 
 
 def report_layout(mechanism: Mechanism) -> tuple[np.dtype[Any], tuple[int, ...], int]:
@@ -165,7 +195,8 @@ class Questions(Field[tuple[Question, ...]]):
         try:
             made = find_mechanism(value["mechanism"])(**value["declared"])
             names = value["categories"]
-            return Question(value["name"], made, None if names is None else tuple(names))
+            recode = Recode.from_json(value.get("recode"))
+            return Question(value["name"], made, None if names is None else tuple(names), recode)
         except (KeyError, TypeError) as error:
             raise self.invalid(f"{shown(value)} ({error})") from None
 

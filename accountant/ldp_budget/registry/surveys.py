@@ -44,7 +44,17 @@
     scale = "log"                   # or "linear"
     quantiles = [0.5, 0.9]
 
-A question of kind `choice` or `yes-no` with `optional = true` has one more answer, "no answer", which is randomized too.
+    [[question]]
+    name = "satisfied"
+    text = "How satisfied are you, from 1 to 5?"
+    kind = "scale"                  # whole numbers
+    lower = 1
+    upper = 5
+    report = "mean"                 # or "shares", "top-box", "nps"; the device recodes the answer
+    top = 1                         # the answers of the top box
+
+A question of kind `choice` or `yes-no` with `optional = true` has one more answer, "no answer", which is randomized too. So
+has a scale of which the shares or a top box are reported.
 
 Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
 question gets an equal part of the survey's. A mechanism whose estimates are biased, such as `bounded-laplace`, needs
@@ -73,12 +83,27 @@ from .public_definition import FORMAT as CLIENT_FORMAT
 from .public_definition import MINIMUM_GROUP, MOST_GROUP, About, definition_of, digest_of, guarantee_in_words
 from .question_selection import MOST_QUESTIONS, RULE
 from .questionnaire import Question, Questionnaire, check_question_name
+from .scales import (
+    BELOW,
+    IN_BOX,
+    MEAN,
+    MOST_ANSWERS,
+    NPS,
+    PASSIVES,
+    PROMOTERS,
+    REPORTS,
+    SHARES,
+    TOP_BOX,
+    answers_of,
+    recoded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from os import PathLike
 
     from ..sdk.mechanism import Mechanism
+    from .scales import Recode
 
 FORMAT = "ldp-budget survey"
 VERSION = 1
@@ -87,7 +112,7 @@ PUBLIC_VERSION = 1
 
 AUTO = "auto"
 ALL = "all"
-CHOICE, YES_NO, NUMBER, TICK, QUANTILE = KINDS = ("choice", "yes-no", "number", "tick", "quantile")
+CHOICE, YES_NO, NUMBER, TICK, QUANTILE, SCALE = KINDS = ("choice", "yes-no", "number", "tick", "quantile", "scale")
 _SCALES = ("linear", "log")
 ANY = "any"
 """`at_most` of a question with any number of ticks."""
@@ -128,6 +153,37 @@ class SurveyQuestion:
     scale: str = _SCALES[0]
     quantiles: tuple[Decimal, ...] = (Decimal("0.5"),)
     optional: bool = False
+    report: str = MEAN
+    top: int = 1
+
+    @property
+    def recode(self) -> Recode | None:
+        """How the device recodes the answers of a scale; None if it does not."""
+        if self.kind != SCALE:
+            return None
+        return recoded(self.report, *self._ends, self.top, (NO_ANSWER,) if self.optional else ())
+
+    @property
+    def answers(self) -> tuple[str, ...] | None:
+        """The answers that people see; None where they give a number."""
+        return self.categories if self.recode is None else self.recode.answers
+
+    @property
+    def shown_unit(self) -> str:
+        """The unit of the figure that is reported."""
+        return "net promoter score" if self.kind == SCALE and self.report == NPS else self.unit
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        assert self.lower is not None
+        assert self.upper is not None
+        return int(self.lower), int(self.upper)
+
+    @property
+    def _values(self) -> tuple[int, ...]:
+        """The numbers that the mechanism of a scale randomizes, of which a mean is reported."""
+        lower, upper = self._ends
+        return (-1, 0, 1) if self.report == NPS else tuple(range(lower, upper + 1))
 
     def build(self, epsilon: Decimal) -> Mechanism:
         """Return the mechanism of the question at `epsilon`. Raises `InvalidParameter`, `NotSupported` or `UnknownName`."""
@@ -140,6 +196,8 @@ class SurveyQuestion:
             return best_ticks(self, epsilon)
         if self.kind == QUANTILE:
             return best_thresholds(self, epsilon)
+        if self.kind == SCALE and self.categories is None:
+            return best_for_mean(epsilon, self._values)
         return best_mechanism(self.categories and len(self.categories), self.lower, self.upper, epsilon)
 
     @property
@@ -152,6 +210,7 @@ class SurveyQuestion:
         texts = {
             tag: {
                 **({"question": words["text"]} if "text" in words else {}),
+                **({"answers": self._named(tag, self._own)} if self.kind == SCALE and self.optional else {}),
                 **({"answers": self._named(tag, words["categories"])} if "categories" in words else {}),
             }
             for tag, words in self.languages.items()
@@ -164,7 +223,7 @@ class SurveyQuestion:
             "name": self.name,
             "text": self.text,
             "kind": self.kind,
-            "categories": None if self.categories is None or self.kind == YES_NO else list(self._own),
+            "categories": None if self.categories is None or self.kind in (YES_NO, SCALE) else list(self._own),
             "lower": None if self.lower is None else str(self.lower),
             "upper": None if self.upper is None else str(self.upper),
             "unit": self.unit,
@@ -176,6 +235,8 @@ class SurveyQuestion:
             "scale": self.scale if self.kind == QUANTILE else None,
             "quantiles": [str(each) for each in self.quantiles] if self.kind == QUANTILE else None,
             "optional": self.optional or None,
+            "report": self.report if self.kind == SCALE else None,
+            "top": self.top if self.kind == SCALE and self.report == TOP_BOX else None,
             "languages": _plain(self.languages),
         }
         return {name: value for name, value in given.items() if value not in (None, "", {})}
@@ -183,7 +244,7 @@ class SurveyQuestion:
     @property
     def _own(self) -> tuple[str, ...]:
         """The answers of the file, without that of an optional question."""
-        return (self.categories or ())[: -1 if self.optional else None]
+        return (self.answers or ())[: -1 if self.optional else None]
 
     def _named(self, language: str, categories: Any) -> list[str]:
         """Return the answers in a language, with that of an optional question."""
@@ -208,7 +269,10 @@ def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> M
     if question.categories is not None and issubclass(kind, FrequencyMechanism):
         return kind.for_answers(epsilon, len(question.categories))
     if question.categories is None and issubclass(kind, NumericMechanism):
-        return kind.for_range(epsilon, question.lower, question.upper)
+        lower, upper = question.lower, question.upper
+        if question.kind == SCALE:
+            lower, upper = Decimal(question._values[0]), Decimal(question._values[-1])
+        return kind.for_range(epsilon, lower, upper)
     raise NotSupported(f"{kind.name} does not randomize {'a choice' if question.categories else 'a number'}")
 
 
@@ -248,6 +312,28 @@ def _biased(question: SurveyQuestion, made: NumericMechanism) -> InvalidParamete
         f"{made.name}, whose mean is off by up to {most:.3g}{unit} however many people answer",
         hint="Leave out mechanism for the best unbiased one. To accept the bias: biased = true in the question.",
     )
+
+
+def best_for_mean(epsilon: Decimal, values: tuple[int, ...]) -> Mechanism:
+    """Return the mechanism of numbers whose variance is least at worst over these values.
+
+    Parameters:
+        epsilon: the ε of one report.
+        values: the values, ascending and equally spaced.
+
+    Raises:
+        NotSupported: there is no such mechanism.
+    """
+    lower, upper = Decimal(values[0]), Decimal(values[-1])
+    made: list[Any] = [best_mechanism(None, lower, upper, epsilon)]
+    cells = len(values) - 1
+    rounded = find_mechanism("rounded-response")
+    if epsilon <= 20:
+        # With these points a value is never rounded.
+        counts = [count for count in range(2, 33) if cells % (count - 1) == 0]
+        made += [rounded(epsilon=epsilon, lower=lower, upper=upper, points=count) for count in counts]
+    found: Mechanism = min(made, key=lambda each: max(each.error_at(value)[1] for value in values))
+    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -308,6 +394,11 @@ class Survey:
         """The number of questions that each person answers."""
         return len(self.questions) if isinstance(self.answer, str) else self.answer
 
+    @property
+    def reports(self) -> dict[str, str]:
+        """What is reported of each scale, by the name of the question."""
+        return {question.name: question.report for question in self.questions if question.kind == SCALE}
+
     def epsilons(self) -> list[Decimal]:
         """Return the ε of each question; an equal part is rounded down."""
         equal = (self.epsilon / self.ask).quantize(_NANO, ROUND_DOWN).normalize()
@@ -318,7 +409,7 @@ class Survey:
         built = []
         for place, (question, epsilon) in enumerate(zip(self.questions, self.epsilons(), strict=True), 1):
             try:
-                built.append(Question(question.name, question.build(epsilon), question.categories))
+                built.append(Question(question.name, question.build(epsilon), question.categories, question.recode))
             except (InvalidParameter, NotSupported, UnknownName) as error:
                 where = f"mechanism of question {place} ({question.name})"
                 if isinstance(error, InvalidParameter) and error.option == _BIASED.format(question.name):
@@ -396,7 +487,7 @@ class Survey:
         """
         questions = [
             {
-                **definition_of(mine.name, mine.fingerprint, mine.mechanism, mine.categories, said.about()),
+                **_definition(mine, said),
                 "kind": said.asked_as,
                 **({"unit": said.unit} if said.unit else {}),
                 "slot": [slot.start, slot.stop - slot.start],
@@ -424,6 +515,11 @@ class Survey:
         return {**definition, "digest": digest_of(definition)}
 
 
+def _definition(mine: Question, said: SurveyQuestion) -> dict[str, Any]:
+    parts = mine.name, mine.fingerprint, mine.mechanism, mine.answers, said.about()
+    return definition_of(*parts, program=mine.client_program())
+
+
 _TEXTS = ("title", "organisation", "contact", "purpose")
 
 
@@ -439,7 +535,7 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 _SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages")
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
-    *("at_most", "pairs", "scale", "quantiles", "optional"),
+    *("at_most", "pairs", "scale", "quantiles", "optional", "report", "top"),
 )
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
@@ -562,7 +658,7 @@ def _checked_texts(survey: Survey, place: str) -> None:
     try:
         survey.about()
         for question in survey.questions:
-            question.about().check(question.categories)
+            question.about().check(question.answers)
     except InvalidParameter as error:
         raise InvalidParameter(f"{place}: {error.option}", error.expected, error.found) from None
 
@@ -583,11 +679,12 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     kind = table.take("kind", str, default=NUMBER if "lower" in table.data else CHOICE)
     if kind not in KINDS:
         raise table.invalid("kind", f"one of {', '.join(KINDS)}")
-    numeric = kind in (NUMBER, QUANTILE)
+    numeric = kind in (NUMBER, QUANTILE, SCALE)
     foreign: tuple[str, ...] = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
     foreign += () if kind == TICK else ("at_most", "pairs")
     foreign += () if kind == QUANTILE else ("scale", "quantiles")
-    for key in foreign if numeric else (*foreign, "unit"):
+    foreign += () if kind == SCALE else ("report", "top")
+    for key in foreign if numeric and kind != SCALE else (*foreign, "unit"):
         if key in table.data:
             raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
     lower, upper = (_end(table, key) if numeric else None for key in ("lower", "upper"))
@@ -596,12 +693,19 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     unit = table.take("unit", str, default="")
     if len(unit) > _MOST_UNIT or not unit.isprintable():
         raise table.invalid("unit", f"a text of at most {_MOST_UNIT} characters on one line, such as hours")
-    categories = None if numeric else _YES_NO if kind == YES_NO else _categories(table)
+    report, top = _reported(table, lower, upper) if kind == SCALE else (MEAN, 1)
+    if kind == SCALE:
+        assert lower is not None
+        assert upper is not None
+        categories = {SHARES: answers_of(int(lower), int(upper)), TOP_BOX: (IN_BOX, BELOW)}.get(report)
+    else:
+        categories = None if numeric else _YES_NO if kind == YES_NO else _categories(table)
     optional = table.flag("optional")
     if optional:
         if categories is None or kind == TICK:
             hint = "Ask in categories, or leave optional out: a number has no place for an answer that is missing."
-            raise table.invalid("optional", "false, or left out, for a number or a list of ticks", hint)
+            hint = 'Take report = "shares" or "top-box", or leave optional out.' if kind == SCALE else hint
+            raise table.invalid("optional", "false, or left out, for a number, a mean or a list of ticks", hint)
         if NO_ANSWER in categories:
             raise table.invalid("categories", f"without {NO_ANSWER!r}, which optional = true adds", "Remove it.")
         categories = (*categories, NO_ANSWER)
@@ -622,7 +726,33 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         _scale(table),
         _probabilities(table),
         optional,
+        report,
+        top,
     )
+
+
+def _reported(table: _Table, lower: Decimal | None, upper: Decimal | None) -> tuple[str, int]:
+    """Return what is reported of a scale, and how many answers its top box holds."""
+    for key, end in (("lower", lower), ("upper", upper)):
+        if end is None or end != int(end):
+            raise table.invalid(key, "a whole number, because the answers of a scale are whole numbers")
+    assert lower is not None
+    assert upper is not None
+    count = int(upper) - int(lower) + 1
+    if count > MOST_ANSWERS:
+        raise table.invalid("upper", f"such that the scale has at most {MOST_ANSWERS} answers, and not {count}")
+    report, top = table.take("report", str, default=MEAN), table.take("top", int, default=1)
+    if report not in REPORTS:
+        raise table.invalid("report", f"one of {', '.join(REPORTS)}")
+    if report == NPS and count <= PROMOTERS + PASSIVES:
+        raise table.invalid(
+            "report", "another one for a scale of so few answers: nps is for 0 to 10", "Take top-box."
+        )
+    if report != TOP_BOX and "top" in table.data:
+        raise table.invalid("top", 'left out, unless report = "top-box"', "Remove the key, or change report.")
+    if not 1 <= top < count:
+        raise table.invalid("top", f"a whole number from 1 to {count - 1}, fewer than the answers of the scale")
+    return report, top
 
 
 def _scale(table: _Table) -> str:

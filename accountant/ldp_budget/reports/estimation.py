@@ -266,6 +266,14 @@ def survey_row(
     return row
 
 
+def as_reported(collection: Collection, row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row of a survey with the figure that each scale reports: `top_box` or `nps` in place of answers or a mean."""
+    from ..registry.scales import in_report
+
+    reports = {} if collection.survey is None else collection.survey.reports
+    return row | {name: in_report(row[name], report) for name, report in reports.items() if name in row}
+
+
 def survey_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the rows of `survey_row` for a table: one for each answer to each question, one for each mean."""
     for name, own in row.items():

@@ -13,6 +13,7 @@ import { Unconfirmed, requires } from "./intervals.js";
 import { checkMemo, choose, countOf, hashed, looks, product, quotient } from "./laws.js";
 import { literal } from "./numbers.js";
 import { tabled } from "./program.js";
+import { unrecoded } from "./recode.js";
 import { ofTicks } from "./ticks.js";
 import { checkForm, checkGuarantee, checkProgram } from "./syntax.js";
 
@@ -380,19 +381,20 @@ function confirmSurvey({ ask, questions, guarantee }) {
 /** @type {(one: [bigint, bigint], other: [bigint, bigint]) => number} */
 const falling = ([a, b], [c, d]) => (a * d > c * b ? -1 : a * d < c * b ? 1 : 0);
 
-/** @param {any} definition */
-function confirm(definition) {
+/** @param {any} given a definition */
+function confirm(given) {
   // By the format, as the classes that draw choose: other keys of a definition must not choose what is confirmed.
-  if (definition.format === "ldp-budget questionnaire") return confirmSurvey(definition);
-  const { guarantee, memo } = definition;
+  if (given.format === "ldp-budget questionnaire") return confirmSurvey(given);
+  const { guarantee, memo } = given;
   const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
   // Where nothing is stated of all reports of an answer, each is charged as the first one is.
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== undefined, "nothing is promised");
-  checkForm(definition);
+  checkForm(given);
+  const definition = unrecoded(given);
   const [over, under] = fractionOf(delta);
   requires(over < under, "a δ of 1, which promises nothing");
-  requires(![...checkProgram(definition)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
+  requires(![...checkProgram(given)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
   checkGuarantee(definition);
   const normal = openOf(NORMAL, definition);
   if (normal) {

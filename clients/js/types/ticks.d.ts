@@ -12,6 +12,17 @@ export function numberOfTicks(answer: any, { answers, at_most: most, input }: {
     input: any;
 }): bigint;
 /**
+ * The ticked options of a set, by their places, ascending.
+ * @param {bigint} number
+ * @param {{ answers: string[], at_most: number, input: any }} definition
+ * @returns {number[]}
+ */
+export function ticksOf(number: bigint, { answers: { length }, at_most: most, input }: {
+    answers: string[];
+    at_most: number;
+    input: any;
+}): number[];
+/**
  * The largest ratio of a report of ticked sets; undefined for any other program. A set with at least `least` own items has the
  * chance high/2^64 over their number, any other one the rest over the number of the others, whatever was ticked. The proof is that of
  * `ldp_budget.sdk.law.ticked_sets`; it holds for this program alone, so the program is built again and compared.

@@ -9,7 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.registry.surveys import NO_ANSWER, YES_NO
+from ldp_budget.registry.scales import BELOW, IN_BOX
+from ldp_budget.registry.surveys import NO_ANSWER, SCALE, YES_NO
 from ldp_budget.reports.partial_aggregate import is_partial, open_files
 from ldp_budget.reports.public_attributes import count_combinations
 
@@ -119,8 +120,10 @@ def _question(
     own, say = asked.languages.get(language, {}), texts(language)
     words = {"yes": say("answer.yes"), "no": say("answer.no")} if asked.kind == YES_NO else {}
     words |= {NO_ANSWER: say("answer.none")} if asked.optional else {}
+    words |= {IN_BOX: say("answer.box"), BELOW: say("answer.below")} if asked.kind == SCALE else {}
     text = own.get("text") or asked.text or asked.name
-    return Question(text, collection, row, asked.unit, words | _words(asked.categories, own.get("categories")))
+    unit = say("answer.nps") if asked.shown_unit != asked.unit else asked.unit
+    return Question(text, collection, row, unit, words | _words(asked.categories, own.get("categories")))
 
 
 def _words(answers: Sequence[str] | None, shown: Sequence[str] | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ SOURCE = (PACKAGE / "src").as_uri()
 
 def test_questionnaire_vectors_all_agree() -> None:
     done = run(PACKAGE / "test" / "questionnaires.mjs", FILE)
-    assert (done.returncode, done.stdout) == (0, "54 vectors, 0 wrong\n")
+    assert (done.returncode, done.stdout) == (0, "90 vectors, 0 wrong\n")
 
 
 def test_questionnaire_vector_with_another_byte_is_wrong(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_questionnaire_vector_with_another_byte_is_wrong(tmp_path: Path) -> None
     report["report"] = "07" + report["report"][2:]
     (tmp_path / "wrong.json").write_text(json.dumps(surveys))
     done = run(PACKAGE / "test" / "questionnaires.mjs", tmp_path / "wrong.json")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "54 vectors, 1 wrong")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "90 vectors, 1 wrong")
 
 
 def tried(definition: dict[str, Any], work: str) -> Any:
@@ -139,3 +139,18 @@ def test_questionnaire_client_with_a_fault_disagrees_with_the_vectors(
     assert source.count(code) == 1
     (copied / "src" / file).write_text(source.replace(code, fault))
     assert run(copied / "test" / "questionnaires.mjs", FILE).returncode == 1
+
+
+@pytest.mark.parametrize("place", [3, 4])
+def test_scales_of_the_vectors_lose_what_they_state(place: int) -> None:
+    definition = json.loads(FILE.read_text())[place]["definition"]
+    assert tried(definition, "confirmLoss(definition) ?? 'confirmed'") == "confirmed"
+
+
+@pytest.mark.parametrize("name", ["mean", "nps", "box", "shares"])
+def test_scale_that_states_less_than_it_loses_is_not_confirmed(name: str) -> None:
+    definition = json.loads(FILE.read_text())[3]["definition"]
+    question = next(each for each in definition["questions"] if each["name"] == name)
+    question["guarantee"]["epsilon"] = "0.99"
+    sealed(question)
+    assert tried(sealed(definition), "confirmLoss(definition) ?? 'confirmed'") == "Unconfirmed"

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 36 files with the digest 000bad8bd7d89df9213878fe658229b2cfae1be765abfad7c095e8aa6ffa91fd
+// made by clients/survey/build.mjs from 37 files with the digest 37fd638e56f7eddff7a62f82a2dc9de67df21f9c6fa451899b571df7f2ae9d50
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -2271,6 +2271,21 @@ var Client = class {
 var HIDES_REPEATS = /* @__PURE__ */ new Set(["rappor", "loloha"]);
 var newSecret = () => systemBytes(32);
 
+// clients/js/src/recode.js
+var STEP = JSON.stringify(["recoded", ["at", "recode", "value"]]);
+var renamed = (each) => Array.isArray(each) ? each.map(renamed) : each === "recoded" ? "value" : each;
+function unrecoded(definition) {
+  const { input, steps, tables, memo } = definition;
+  const [first, ...rest] = steps;
+  if (memo || JSON.stringify(first) !== STEP || /"(value|recode)"/.test(JSON.stringify(rest))) return definition;
+  const { recode, ...others } = tables;
+  requires(Array.isArray(recode) && recode.length > 1 && input.kind === "answer" && BigInt(input.count) === BigInt(recode.length), "a table of other answers");
+  const values = recode.map((each) => BigInt(literal(each)));
+  requires(values.every((each) => each >= 0n && each <= BigInt(Number.MAX_SAFE_INTEGER)), "a recoded answer that is no number");
+  const most = values.reduce((a, b) => a > b ? a : b);
+  return { ...definition, input: { kind: "answer", count: `${most + 1n}`, text: false }, steps: renamed(rest), tables: others };
+}
+
 // clients/js/src/loss.js
 var WORD3 = 1n << 64n;
 var MOST_BOUND2 = 1n << 63n;
@@ -2560,16 +2575,17 @@ function confirmSurvey({ ask, questions, guarantee }) {
   }
 }
 var falling2 = ([a, b], [c, d]) => a * d > c * b ? -1 : a * d < c * b ? 1 : 0;
-function confirm(definition) {
-  if (definition.format === "ldp-budget questionnaire") return confirmSurvey(definition);
-  const { guarantee, memo } = definition;
+function confirm(given) {
+  if (given.format === "ldp-budget questionnaire") return confirmSurvey(given);
+  const { guarantee, memo } = given;
   const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== void 0, "nothing is promised");
-  checkForm(definition);
+  checkForm(given);
+  const definition = unrecoded(given);
   const [over, under] = fractionOf(delta);
   requires(over < under, "a δ of 1, which promises nothing");
-  requires(![...checkProgram(definition)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
+  requires(![...checkProgram(given)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
   checkGuarantee(definition);
   const normal2 = openOf(NORMAL, definition);
   if (normal2) {

@@ -1,0 +1,117 @@
+"""Scales: whole numbers from `lower` to `upper`, and what is reported of them.
+
+A report of the whole scale loses precision where only a part of it is asked for. So the device recodes the answer before it
+randomizes it, and its program says how: a mean is that of a number, the top box is a yes or no, and the net promoter score is
+the mean of -1, 0 and 1. A function of the answer loses no more than the answer, so the guarantee is that of the mechanism.
+
+    report     recoded to                                         mechanism
+    mean       the number itself                                  the one of least variance at worst, over the answers
+    shares     none                                               that of a choice
+    top-box    is it one of the `top` highest answers?            that of yes or no
+    nps        1 for the two highest answers, 0 for the two       rounded-response with three points
+               before, -1 for all others
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..sdk.client_program import Program
+    from ..sdk.mechanism import Mechanism
+
+MEAN, SHARES, TOP_BOX, NPS = REPORTS = ("mean", "shares", "top-box", "nps")
+MOST_ANSWERS = 101
+"""The most answers of a scale, such as 0 to 100."""
+IN_BOX, BELOW = "top box", "other"
+PROMOTERS, PASSIVES = 2, 2
+"""How many answers from the top promote, and how many below these do neither."""
+_RECODED = "recoded"
+
+
+@dataclass(frozen=True)
+class Recode:
+    """The answers that a device is asked, and for each of them the value that its mechanism randomizes."""
+
+    answers: tuple[str, ...]
+    values: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answers and their values as a JSON object."""
+        return {"answers": list(self.answers), "values": list(self.values)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Recode | None:
+        """Return what `to_json` wrote; None for None. Raises KeyError or TypeError for anything else."""
+        return None if data is None else cls(tuple(data["answers"]), tuple(map(int, data["values"])))
+
+    def program(self, mechanism: Mechanism) -> Program:
+        """Return the client program of a mechanism whose first step recodes the number of an answer."""
+        from ..sdk.interpreter import read
+
+        own = mechanism.client_program()
+        steps = [(_RECODED, ["at", "recode", "value"]), *((name, _renamed(step)) for name, step in own.steps)]
+        given = {"kind": "answer", "count": len(self.answers), "text": False}
+        table = [read(own, value) for value in self.values]
+        return replace(own, input=given, steps=tuple(steps), tables={**own.tables, "recode": table})
+
+
+def _renamed(expression: Any) -> Any:
+    """Return an expression that reads the recoded answer where it read the answer."""
+    from ..sdk.client_program import OPERATORS  # a charge needs no program
+
+    if isinstance(expression, list):
+        label = 1 + OPERATORS[expression[0]].labelled
+        return [*expression[:label], *map(_renamed, expression[label:])]
+    return _RECODED if expression == "value" else expression
+
+
+def answers_of(lower: int, upper: int) -> tuple[str, ...]:
+    """Return the answers of a scale, in order."""
+    return tuple(map(str, range(lower, upper + 1)))
+
+
+def recoded(report: str, lower: int, upper: int, top: int, missing: tuple[str, ...] = ()) -> Recode | None:
+    """Return how the answers of a scale are recoded; None if the report is of the answers themselves.
+
+    Parameters:
+        report: one of `REPORTS`.
+        lower: the least answer.
+        upper: the greatest answer.
+        top: the number of answers of the top box.
+        missing: the answer of those who give none, if the question is optional.
+    """
+    scale = range(lower, upper + 1)
+    if report == MEAN:
+        values = list(scale)
+    elif report == TOP_BOX:
+        values = [int(each <= upper - top) for each in scale]
+    elif report == NPS:
+        values = [(each > upper - PROMOTERS) - (each <= upper - PROMOTERS - PASSIVES) for each in scale]
+    else:
+        return None
+    return Recode((*answers_of(lower, upper), *missing), (*values, *(2 for _ in missing)))
+
+
+def in_report(row: dict[str, Any], report: str) -> dict[str, Any]:
+    """Return the row of a scale in `estimate --json`: `top_box` or `nps` with its error and its interval.
+
+    Parameters:
+        row: the row of the recoded answers, or of a group of respondents, or a difference of two groups.
+        report: one of `REPORTS`.
+    """
+    if report == NPS and "mean" in row:
+        row = {"nps" if name == "mean" else name: value for name, value in row.items()}
+    if report == TOP_BOX and "answers" in row:
+        box, *others = row["answers"]
+        parts = {part: box[f"share_{part}"] for part in ("std_error", "low", "high")}
+        row = {name: value for name, value in row.items() if name != "answers"} | {"top_box": box["share"]} | parts
+        if len(others) > 1:
+            row["no_answer"] = others[-1]["share"]
+    if report in (NPS, TOP_BOX):
+        for name in ("groups", "differences"):
+            if name in row:
+                kept = [each for each in row[name] if each.get("answer", IN_BOX) == IN_BOX]
+                row[name] = [in_report({k: v for k, v in each.items() if k != "answer"}, report) for each in kept]
+    return row
