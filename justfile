@@ -78,15 +78,18 @@ changelog ISSUE KIND TEXT:
 changelog-draft:
     towncrier build --draft --version "$(python tools/version.py)"
 
-# Set a version in every file that names it, and move the fragments into the changelog: `just release 1.0.0`.
-release VERSION:
+# Set a version in every file that names it, and move the fragments into the changelog: `just version 1.0.0`.
+version VERSION:
     python tools/version.py "$1"
     python tests/helpers/service_examples.py
     python docs/reference/generate.py
 
-# Build both distributions into dist/, and install and try them on every Python that is here.
+# Build all files of a release into dist/, from the newest commit: `just release 1.0.0`.
+release VERSION *options:
+    python tools/release.py "$@"
+
+# Build a release twice, compare the bytes, and install and try its files on every Python that is here.
 release-check:
-    python -m hatchling build -d dist
     pytest -q tests/exhaustive/house
 
 # Do all that CI does, in a clean copy with a fresh environment.

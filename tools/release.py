@@ -170,8 +170,8 @@ def context_files(source: Path) -> Iterable[Path]:
     for line in lines:
         if line.startswith("!"):
             path = source / line.removeprefix("!")
-            yield from (each for each in path.rglob("*") if each.is_file()) if path.is_dir() else filter(
-                Path.exists, [path]
+            yield from (
+                (each for each in path.rglob("*") if each.is_file()) if path.is_dir() else filter(Path.exists, [path])
             )
 
 
@@ -280,7 +280,13 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def _run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
     done = subprocess.run(
-        command, cwd=cwd, env=os.environ | environment, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True
+        command,
+        cwd=cwd,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        check=True,
     )
     return done.stdout
 
@@ -292,7 +298,9 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     target = given.out.resolve()
     if target.exists() and any(target.iterdir()):
-        raise SystemExit(f"{given.out} has files of another build. Remove them first, so that no old file is released.")
+        raise SystemExit(
+            f"{given.out} has files of another build. Remove them first, so that no old file is released."
+        )
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         build(given.version, target, Path(scratch))

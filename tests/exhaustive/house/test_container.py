@@ -22,6 +22,9 @@ import pytest
 
 from container_recipe import BUILD, FINAL, ROOT, environment, health, is_ignored, values
 
+sys.path.insert(0, str(ROOT / "tools"))
+import release
+
 # -- the steps -------------------------------------------------------------------------------------------------------
 
 
@@ -31,13 +34,11 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("image")
     source, data = root / "source", root / "data"
     data.mkdir(mode=0o700)
-    folders = [ROOT / name for name in ("accountant", "cli", "clients", "plugins", "service")]
-    for top in (*folders, *(path for path in ROOT.iterdir() if path.is_file())):
-        for path in top.rglob("*") if top.is_dir() else [top]:
-            name = path.relative_to(ROOT).as_posix()
-            if path.is_file() and not is_ignored(name):
-                (source / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, source / name)
+    for path in release.context_files(ROOT):
+        name = path.relative_to(ROOT).as_posix()
+        if not is_ignored(name):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, source / name)
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LDP_BUDGET_", "VIRTUAL"))
     }

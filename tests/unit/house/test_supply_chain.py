@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from container_recipe import ROOT
+from container_recipe import ROOT, is_ignored
 
 sys.path.insert(0, str(ROOT / "tools"))
-import release_files
+import release
 
 
 def item(name: str, version: str, needs: tuple[str, ...] = (), **info: Any) -> dict[str, Any]:
@@ -38,13 +39,13 @@ REPORT = {
 
 
 def test_packages_of_a_report_have_hashes_and_no_address() -> None:
-    packages = release_files.packages_in(REPORT)
+    packages = release.packages_in(REPORT)
     assert [(each.name, each.version) for each in packages] == [
         ("click", "8.5.1"),
         ("numpy", "2.1.0"),
         ("typing-extensions", "4.12"),
     ]
-    lines = release_files.constraints([*packages, *packages]).splitlines()
+    lines = release.constraints([*packages, *packages]).splitlines()
     assert len(lines) == 3
     assert all(re.fullmatch(r"[a-z0-9-]+==[\w.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
 
@@ -52,29 +53,47 @@ def test_packages_of_a_report_have_hashes_and_no_address() -> None:
 def test_package_without_a_hash_is_refused() -> None:
     report = {"install": [item("local", "1", archive_info={})]}
     with pytest.raises(ValueError, match="local has no SHA-256"):
-        release_files.packages_in(report)
+        release.packages_in(report)
 
 
-def test_bill_of_materials_lists_what_needs_what() -> None:
-    packages = release_files.packages_in(REPORT)
+def test_bill_of_the_image_names_its_base_by_digest() -> None:
     base = ("python", "3.13-slim", "sha256:" + "a" * 64)
-    found = json.loads(json.dumps(release_files.bill("1.0.0", packages, kind="container", base=base)))
-    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.5")
-    references = {each["bom-ref"] for each in found["components"]}
-    assert references == {
-        "pkg:pypi/click@8.5.1",
-        "pkg:pypi/numpy@2.1.0",
-        "pkg:pypi/typing-extensions@4.12",
-        f"pkg:docker/python@{base[2]}?tag=3.13-slim",
-    }
-    needs = {each["ref"]: each["dependsOn"] for each in found["dependencies"]}
-    assert needs["pkg:pypi/click@8.5.1"] == ["pkg:pypi/typing-extensions@4.12"]
-    assert set(needs["pkg:pypi/ldp-budget@1.0.0"]) == references
-    assert all(len(each["hashes"][0]["content"]) == 64 for each in found["components"])
+    found = release.with_base_image({"bomFormat": "CycloneDX", "components": [{"name": "click"}]}, base)
+    assert [each["name"] for each in found["components"]] == ["click", "python"]
+    assert found["components"][1]["purl"] == f"pkg:docker/python@{base[2]}?tag=3.13-slim"
+    assert found["components"][1]["hashes"] == [{"alg": "SHA-256", "content": "a" * 64}]
+
+
+def test_bill_of_the_npm_package_refuses_a_dependency_that_it_does_not_list() -> None:
+    package = json.loads((ROOT / "clients/js/package.json").read_text(encoding="utf-8"))
+    assert release.npm_bill(package)["metadata"]["component"]["purl"].startswith("pkg:npm/ldp-budget@")
+    with pytest.raises(ValueError, match="depends on left-pad"):
+        release.npm_bill({**package, "dependencies": {"left-pad": "1"}})
+
+
+def test_archive_of_equal_files_has_equal_bytes(tmp_path: Path) -> None:
+    for name, order in (("a", "xy"), ("b", "yx")):
+        for file in order:
+            (tmp_path / name / "in").mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / "in" / file).write_text(file)
+        release.archive(tmp_path / f"{name}.tar.gz", tmp_path / name, "top", 1_700_000_000)
+    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
+    with tarfile.open(tmp_path / "a.tar.gz") as opened:
+        assert [(each.name, each.mtime, each.uid) for each in opened] == [
+            ("top/in/x", 1_700_000_000, 0),
+            ("top/in/y", 1_700_000_000, 0),
+        ]
+
+
+def test_context_of_the_image_holds_what_its_ignore_file_lets_in() -> None:
+    names = {path.relative_to(ROOT).as_posix() for path in release.context_files(ROOT)}
+    names -= {name for name in names if "__pycache__" in name}
+    assert {"Containerfile", "pyproject.toml", "README.md", "LICENSE"} <= names
+    assert not [name for name in names - {"Containerfile", ".containerignore"} if is_ignored(name)]
 
 
 def test_sums_name_every_file_but_themselves(tmp_path: Path) -> None:
     for name in ("b.whl", "a.txt", "SHA256SUMS"):
         (tmp_path / name).write_text(name)
-    lines = release_files.sums(tmp_path).splitlines()
+    lines = release.sums(tmp_path).splitlines()
     assert [line.split("  ")[1] for line in lines] == ["a.txt", "b.whl"]
