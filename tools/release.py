@@ -202,6 +202,7 @@ def build(version: str, target: Path, scratch: Path) -> None:
     commit = _run("git", "rev-parse", "HEAD").strip()
     time = _run("git", "log", "-1", "--format=%ct").strip()
     os.environ |= {"SOURCE_DATE_EPOCH": time, "TZ": "UTC", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # compiled files differ between folders
     source = scratch / NAME
     copy_of(commit, source)
     set_version(source, version)
