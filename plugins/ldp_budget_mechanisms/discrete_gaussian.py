@@ -56,7 +56,9 @@ _BITS = 32
 """σ is 2**32 steps, so rounding a value moves it by less than σ·2**-32."""
 _LEAST_RHO, _LARGEST_RHO = Decimal("1e-10"), Decimal(512)
 """Within these B is from 30,370 to 2**36, and the sums below fit 64-bit integers."""
-_MOST_COORDINATES = 1 << 22
+_MOST_COORDINATES = 1 << 25
+_BLOCK = 1 << 22
+"""The most squares whose halves add up to less than 2**63."""
 _FURTHEST = 1 << 40
 """The most steps of a coordinate in a report: 240 σ from a value."""
 _MOST_REPORTS = 1 << 22
@@ -251,9 +253,7 @@ class DiscreteGaussian(Mechanism):
         most = self.steps_of_bound
         if int(steps.max()) > most or int(steps.min()) < -most:
             return False
-        high, low = steps >> _HALVES, steps & ((1 << _HALVES) - 1)
-        squares = int(high @ high) << 2 * _HALVES
-        return squares + (int(high @ low) << _HALVES + 1) + int(low @ low) <= most * most
+        return sum(map(_squares, np.split(steps, range(_BLOCK, steps.size, _BLOCK)))) <= most * most
 
     @property
     def _words(self) -> str:
@@ -291,6 +291,12 @@ class DiscreteGaussian(Mechanism):
     def contributions(self, reports: Any) -> Floats:
         self.aggregate(reports)
         return np.asarray(reports) * self.step
+
+
+def _squares(steps: Steps) -> int:
+    """Return the sum of squares of at most `_BLOCK` whole numbers of at most 36 bits, by halves."""
+    high, low = steps >> _HALVES, steps & ((1 << _HALVES) - 1)
+    return (int(high @ high) << 2 * _HALVES) + (int(high @ low) << _HALVES + 1) + int(low @ low)
 
 
 def _check_count(reports: int) -> None:

@@ -52,7 +52,7 @@ def imports() -> grimp.ImportGraph:
                 *("numpy", "scipy", "platformdirs", "pluggy", "sqlite_utils", "cryptography", "fsspec", "pyarrow"),
             },
         ),
-        ("ldp_budget_adapters", {"numpy"}),
+        ("ldp_budget_adapters", {"numpy", "flwr", "nvflare"}),
         ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
         ("ldp_budget_postgres", {"psycopg", "psycopg_pool"}),
         ("ldp_budget_cli", {"click", "matplotlib"}),

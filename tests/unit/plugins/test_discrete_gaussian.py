@@ -232,3 +232,13 @@ def test_reports_that_no_client_sends_are_refused(reports: Any) -> None:
 def test_wrong_parameters_are_refused(declared: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         DiscreteGaussian(dimension=2, norm_bound=1, **declared)
+
+
+@pytest.mark.exhaustive
+def test_vectors_of_many_blocks_are_within_the_ball_as_whole_numbers() -> None:
+    dimension = (1 << 22) + 5
+    made = DiscreteGaussian(dimension=dimension, norm_bound=1, rho=512)
+    vector = made.clip([np.ones(dimension)])
+    steps = made.randomize(vector, rng=1) - discrete_normal(open_stream(1), 32, dimension)
+    squares = sum(int(step) ** 2 for step in steps[0].tolist())
+    assert made.steps_of_bound**2 * (1 - 1e-6) < squares <= made.steps_of_bound**2
