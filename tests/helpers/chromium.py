@@ -52,4 +52,4 @@ def devices(browser: Any, milliseconds: int = 10_000) -> Iterator[Callable[..., 
     yield made
     for context in contexts:
         context.close()
-    assert not wrong
+    assert not wrong, wrong
