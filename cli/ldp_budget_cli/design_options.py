@@ -285,7 +285,7 @@ def show_design(
         rows = list(flat_rows(printed))
         print_rows(rows if form == LINES else _uniform(rows), form)
     else:
-        questions = () if survey.survey is None else survey.survey.questions
+        questions = () if survey.survey is None else survey.survey.shown
         print_design(row, level, {each.name: each.shown_unit for each in questions if each.shown_unit})
 
 

@@ -63,6 +63,9 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
                   report = "mean" (or "shares", "top-box", "nps"), top = 2;
                   optional: text, unit, mechanism, epsilon, languages
 
+    [[grid]]      name, items; categories, or whole lower and upper; optional:
+                  answer (of how many items each person answers), text, languages
+
     A survey that no person could ever answer under its policy is refused.
 
     \b
@@ -154,8 +157,9 @@ def shown_survey(found: Collection) -> dict[str, Any]:
     """Return the object that `survey show --json` prints."""
     survey, mechanism = _survey_of(found), found.mechanism
     rows = []
-    for said, question in zip(survey.to_json()["questions"], mechanism.questions, strict=True):  # type: ignore[attr-defined]
-        own = question.mechanism
+    for asked, question in zip(survey.slots, mechanism.questions, strict=True):  # type: ignore[attr-defined]
+        own, said = question.mechanism, asked.to_json()
+        said |= {"items": list(question.items)} if question.items is not None else {}
         bias = own.utility().get("max_bias")
         said |= {"design": own.design_words} if hasattr(own, "design_words") else {}
         row = {**said, "mechanism": own.name, "epsilon": own.guarantee.epsilon, "declared": own.declared}
@@ -205,6 +209,9 @@ def _print_survey(found: Collection) -> None:
 
 
 def _answers(question: dict[str, Any]) -> str:
+    if question["kind"] == "grid":
+        numbers = f"{question['lower']} to {question['upper']}" if "lower" in question else None
+        return f"{numbers or ', '.join(question.get('categories', ('yes', 'no')))} for {', '.join(question['items'])}"
     if question["kind"] == "scale":
         return f"{question['lower']} to {question['upper']}, reported as {question['report']}"
     if "lower" in question:

@@ -59,7 +59,7 @@ def estimate_survey(
         result = estimate(collection, some, on_mixed=on_mixed if mixed else None)
         if result is None:
             assert collection.survey is not None
-            return {"respondents": 0, **{question.name: {"asked": 0} for question in collection.survey.questions}}
+            return {"respondents": 0, **{question.name: {"asked": 0} for question in collection.survey.shown}}
         return {**survey_row(collection, result, level=level, consistent=consistent), **charges}
 
     if rounds is None:
@@ -100,7 +100,7 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
         click.echo(f"Round {row['round']}")
     respondents = row["respondents"]
     click.echo(f"{counted(respondents, 'respondent')}; {100 * level:.12g} % confidence intervals")
-    for question in collection.survey.questions:
+    for question in collection.survey.shown:
         own = row[question.name]
         unit = f" ({question.shown_unit})" if question.shown_unit else ""
         asked = "all" if own["asked"] == respondents else f"{own['asked']} of {respondents}"

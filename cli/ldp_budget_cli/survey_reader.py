@@ -40,7 +40,7 @@ _ROWS = 20_000
 
 def columns_of(questionnaire: Questionnaire, given: Sequence[str]) -> dict[str, str]:
     """Return the column of each question: of `--column QUESTION=COLUMN`, else of the question's name."""
-    columns = {question.name: question.name for question in questionnaire.questions}
+    columns = {name: name for question in questionnaire.questions for name in (question.items or (question.name,))}
     for text in given:
         name, equals, column = text.partition("=")
         name = next((each for each in columns if canonical_text(each) == canonical_text(name)), name)
@@ -63,22 +63,24 @@ class SurveyReader(AnswerReader):
         self._survey: Questionnaire = collection.mechanism  # type: ignore[assignment]
         self._columns = columns
         survey = collection.survey
-        self._optional = [question.optional for question in survey.questions] if survey else [False] * len(columns)
+        slots = self._survey.questions
+        self._optional = [question.optional for question in survey.slots] if survey else [False] * len(slots)
         self._places: list[int] = []
         self._boxes: list[list[int]] = []
         """For each question the columns of its options, if each has a column of its own."""
-        self._known: list[dict[str, float | str]] = [{} for _ in columns]
+        self._known: list[dict[str | tuple[str, ...], float | str]] = [{} for _ in slots]
         self._question_texts = [
-            AnswerTexts(collection.question(question.name), ignore_case=how.ignore_case)
-            for question in self._survey.questions
+            AnswerTexts(collection.question((question.items or (question.name,))[0]), ignore_case=how.ignore_case)
+            for question in slots
         ]
 
     def _place(self, table: Table) -> int:
         boxes = [self._option_columns(table, question) for question in self._survey.questions]
         missing = [
             name
-            for (name, column), own in zip(self._columns.items(), boxes, strict=True)
-            if not own and canonical_text(column) not in table.columns
+            for question, own in zip(self._survey.questions, boxes, strict=True)
+            for name in (question.items or (question.name,))
+            if not (own and question.items is None) and canonical_text(self._columns[name]) not in table.columns
         ]
         if missing:
             column = self._columns[missing[0]]
@@ -90,13 +92,15 @@ class SurveyReader(AnswerReader):
             )
         self._boxes = [[table.place("column", each) for each in own] for own in boxes]
         self._places = [
-            own[0] if own else table.place("column", column)
-            for own, column in zip(self._boxes, self._columns.values(), strict=True)
+            own[0] if own else table.place("column", self._columns[question.name])
+            for own, question in zip(self._boxes, self._survey.questions, strict=True)
         ]
         return self._places[0]
 
     def _option_columns(self, table: Table, question: Question) -> list[str]:
-        """Return the columns of the options of a question of ticks that has no column itself."""
+        """Return the columns of the options of a question of ticks that has no column itself, or of the items of a grid."""
+        if question.items is not None:
+            return [self._columns[item] for item in question.items]
         column = self._columns[question.name]
         if not isinstance(question.domain, TickSets) or canonical_text(column) in table.columns:
             return []
@@ -170,32 +174,48 @@ class SurveyReader(AnswerReader):
         for at, question in enumerate(self._survey.questions):
             if not mask >> at & 1:
                 continue
-            text = row.cells[alone[at]]
-            if boxes[at]:
-                text = ticked([row.cells[place] for place in boxes[at]], question.categories or ())
-            text = text if text in self._missing else self._question_texts[at](text)
-            if self._optional[at] and (text in self._missing or not text):
-                text = NO_ANSWER
-            elif text in self._missing:
-                self.answers.left_out.leave_missing(table, row, self._places[at], text)
+            text = self._answer_of(table, row, at, [row.cells[place] for place in boxes[at] or [alone[at]]])
+            if text is None:
                 return None
             found = self._known[at].get(text)
             if found is None:
                 found = self._known[at][text] = self._read(table, question, text, at)
             if isinstance(found, str):
-                kind = kind_of_wrong(text, self._near_of(at, text))
+                wrong = text if isinstance(text, str) else ""
+                kind = kind_of_wrong(wrong, self._near_of(at, wrong)) if wrong else "not an answer"
                 self.answers.left_out.leave(table, row, self._places[at], found, kind)
                 return None
-            self.answers.clipped += self._is_outside(question, text)
+            if isinstance(text, str):
+                self.answers.clipped += self._is_outside(question, text)
             numbers[at] = found
         return numbers
+
+    def _answer_of(self, table: Table, row: Row, at: int, cells: list[str]) -> str | tuple[str, ...] | None:
+        """Return the answer in the cells of a question: one for each item of a grid; None if the row was left out without one."""
+        question = self._survey.questions[at]
+        if question.items is None and self._boxes[at]:
+            cells = [ticked(cells, question.categories or ())]
+        texts = [text if text in self._missing else self._question_texts[at](text) for text in cells]
+        for place, text in enumerate(texts):
+            if self._optional[at] and (text in self._missing or not text):
+                texts[place] = NO_ANSWER
+            elif text in self._missing:
+                where = self._boxes[at][place] if question.items is not None else self._places[at]
+                self.answers.left_out.leave_missing(table, row, where, text)
+                return None
+        return texts[0] if question.items is None else tuple(texts)
 
     def _near_of(self, at: int, text: str) -> str | None:
         """Return the answer to a question from which a text differs only by case or spaces, if that is not ignored."""
         return None if self._how.ignore_case else self._question_texts[at].near(text)
 
-    def _read(self, table: Table, question: Question, text: str, at: int) -> float | str:
+    def _read(self, table: Table, question: Question, text: str | tuple[str, ...], at: int) -> float | str:
         """Return the number of an answer, or the reason why it is invalid."""
+        if isinstance(text, tuple):
+            try:
+                return question.number_of(text, 0)
+            except OutsideDomain as error:
+                return not_in_domain(table, str(error.found), error, self._near_of(at, str(error.found)))
         try:
             if self._is_outside(question, text):
                 lower, upper = question.domain.ends  # type: ignore[union-attr]

@@ -55,15 +55,26 @@ def _scales(epsilon: int) -> Collection:
     return survey_collection(Survey(f"scales-{epsilon}", listed, Decimal(epsilon), 2))
 
 
+def _grids(epsilon: int) -> Collection:
+    """A survey with yes/no questions that are randomized together, and two grids."""
+    answers = ("never", "sometimes", "often")
+    listed = (
+        *(SurveyQuestion(name, kind="yes-no", categories=("yes", "no")) for name in ("smoke", "drink", "sport")),
+        SurveyQuestion("often", kind="grid", categories=answers, items=("fish", "meat", "eggs", "bread")),
+        SurveyQuestion("good", kind="grid", categories=answers_of(0, 10), items=("staff", "price"), asked=1),
+    )
+    return survey_collection(Survey(f"grids-{epsilon}", listed, Decimal(epsilon), 2, joint=True))
+
+
 def surveys() -> list[Collection]:
-    """The surveys of the vectors: one of three questions, all of four, five of nineteen, and two of four scales."""
+    """The surveys of the vectors: one of three questions, all of five, five of nineteen; then of scales, and of grids."""
     made = []
     for questions, answer in ((3, 1), (5, "all"), (19, 5)):
         listed = tuple(map(_question, range(questions)))
         made.append(
             survey_collection(Survey(f"survey-{questions}", listed, Decimal(2), answer, title="Ein Fragebogen"))
         )
-    return [*made, _scales(2), _scales(8)]
+    return [*made, _scales(2), _scales(8), _grids(2), _grids(9)]
 
 
 def selections(collection: Collection) -> list[dict[str, Any]]:
@@ -88,6 +99,12 @@ def reports(collection: Collection, count: int = COUNT) -> list[dict[str, Any]]:
         answers: dict[str, Any] = {}
         for place in asked:
             question = questionnaire.questions[place]
+            if question.items is not None and question.categories is not None:
+                chosen = question.categories
+                answers[question.name] = {
+                    item: chosen[(number + row) % len(chosen)] for row, item in enumerate(question.items)
+                }
+                continue
             answers[question.name] = (
                 number * 1.5 if question.answers is None else question.answers[number % len(question.answers)]
             )

@@ -120,6 +120,7 @@ GRIDS = (
     ),
     Grid("heavy-hitters", {"epsilon": EPSILONS, "length": (2, 6, 20)}, {"hashes": 16}),
     Grid("olh", {"epsilon": EPSILONS, "domain_size": (2, 1000, 10**6)}),
+    Grid("grid", {"epsilon": EPSILONS, "items": (2, 8, 20), "domain_size": (2, 5, 11)}),
     Grid("ticks", {"epsilon": EPSILONS, "domain_size": (4, 10, 100), "at_most": (1, 3, 10)}),
     Grid("ticks", {"epsilon": EPSILONS, "domain_size": (2, 10, 50), "pairs": (False, True)}),
 )

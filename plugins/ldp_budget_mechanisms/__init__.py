@@ -42,6 +42,7 @@ MECHANISMS = (
     Deferred("loloha", (), f"{__name__}.loloha", "Loloha"),
     Deferred("heavy-hitters", (), f"{__name__}.heavy_hitters", "HeavyHitters"),
     Deferred("ticks", ("privset",), f"{__name__}.ticks", "Ticks"),
+    Deferred("grid", (), f"{__name__}.grid", "Grid"),
     Deferred("discrete-gaussian", (), f"{__name__}.discrete_gaussian", "DiscreteGaussian"),
     Deferred("declared", (), f"{__name__}.declared", "Declared"),
 )

@@ -116,6 +116,7 @@ def plan_survey(
             raise InvalidParameter("total_epsilon", "a number above 0", str(total_epsilon))
         per_round = _down(total_epsilon / survey.rounds)
         survey = replace(survey, epsilon=per_round)
+    survey = replace(survey, questions=survey.slots, joint=False)
     count = len(survey.questions)
     designs = [_design(survey, ask, respondents, margin) for ask in _asks(count)]
     feasible = [each for each in designs if each["respondents"] is not None]

@@ -130,6 +130,12 @@ DRAWS: dict[str, Draw] = {
         "domain_size": rng.choice([2, 100, 10**9]),
         "functions": rng.choice([16, 64]),
     },
+    "grid": lambda rng: {
+        "epsilon": epsilon(rng),
+        "items": rng.choice([2, 3, 8, 16]),
+        "domain_size": rng.choice([2, 5]),
+        "asked": rng.choice([None, 1, 2]),
+    },
     "ticks": lambda rng: {
         "epsilon": epsilon(rng),
         "domain_size": rng.choice([2, 4, 10, 40]),

@@ -99,6 +99,7 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     },
     "heavy-hitters": {**_EPSILON, "length": Within(2, 20)},
     "olh": {**_EPSILON, "domain_size": Within(2, 10**6)},
+    "grid": {**_EPSILON, "items": Within(2, 20), "domain_size": Within(2, 11)},
     "ticks": {**_EPSILON, "domain_size": Within(2, 100), "at_most": Within(1, 10)},
 }
 _MOST_ANSWERS = 60

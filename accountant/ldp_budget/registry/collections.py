@@ -109,8 +109,8 @@ class Collection:
 
         check_instance("survey", self.survey, Survey, "a `Survey`" if asked else "left out")
         assert self.survey is not None
-        asks = [self.survey.name, *((question.name, question.categories) for question in self.survey.questions)]
-        own = [(question.name, question.categories) for question in getattr(self.mechanism, "questions", ())]
+        asks = [self.survey.name, *((each.name, each.categories, each.item_names) for each in self.survey.slots)]
+        own = [(each.name, each.categories, each.items) for each in getattr(self.mechanism, "questions", ())]
         if asks != [self.name, *own]:
             raise InvalidParameter(
                 "survey", "of the same name and questions as the collection", shown(self.survey.name)
@@ -134,6 +134,10 @@ class Collection:
         if not domain.listed:
             expected = f"left out, because the answers of {name} are {domain}"
             raise InvalidParameter("categories", expected, found, hint="Name the answers when you estimate.")
+        from ..sdk.grid_answers import GridAnswers  # a charge reads no grid
+
+        if isinstance(domain, GridAnswers):
+            raise InvalidParameter("categories", f"left out: {name} belongs into a survey, with [[grid]]", found)
         if domain.names != len(categories):
             expected = f"{domain.names} names, one for each answer of {name}"
             raise InvalidParameter("categories", expected, f"{len(categories)} names")
@@ -375,7 +379,7 @@ class Collection:
             InvalidParameter: `name` is not a text.
         """
         check_name("name", name)
-        asked = getattr(self.mechanism, "questions", ())
+        asked = getattr(self.mechanism, "views", ())
         for question in asked:
             if question.name == name:
                 return Collection(name, question.mechanism, question.categories, sandbox=self.sandbox)

@@ -18,12 +18,13 @@ bias is larger than the spread.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InvalidParameter
 from ..sdk.domain import Categories, check_users
 from ..sdk.frequency_oracle import FrequencyMechanism
+from ..sdk.grid_answers import GridAnswers
 from ..sdk.numeric_mechanism import NumericMechanism
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Precision:
     width: float | None = None
     collisions: float = 0.0
     bias: tuple[float, float] = (0.0, 0.0)
+    share: tuple[int, int] = (1, 1)
+    """(s, J): of the J items of a grid each respondent is asked s."""
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> Precision:
@@ -92,6 +95,9 @@ class Precision:
         Raises:
             InvalidParameter: its answers are neither listed nor numbers of a range.
         """
+        if isinstance(mechanism.domain, GridAnswers):
+            grid: Any = mechanism
+            return replace(cls.of(grid.part()), share=(grid.design.asked, grid.items))
         if isinstance(mechanism, FrequencyMechanism) and isinstance(mechanism.domain, Categories):
             utility = mechanism.utility()
             once, twice = (mechanism.share_errors(users)[0] ** 2 for users in (1, 2))
@@ -135,7 +141,7 @@ class Precision:
     def row(self, respondents: int, part: tuple[int, int]) -> dict[str, Any]:
         """Return the figures for respondents of whom `part`, k of m, are asked."""
         unit = 1.0 if self.width is None else self.width
-        asked = _asked(respondents, part)
+        asked = self.asked_of(respondents, part)
         among_many = self.worst(asked, 1.0)
         groups = self.worst(max(1, asked // 2), 1.0)
         return {
@@ -148,6 +154,10 @@ class Precision:
             "detectable_rounds": (Z + Z_POWER) * math.sqrt(2 * among_many.variance) * unit,
         }
 
+    def asked_of(self, respondents: int, part: tuple[int, int]) -> int:
+        """Return how many of the respondents are asked a question, if each is asked k of m."""
+        return max(1, respondents * part[0] * self.share[0] // (part[1] * self.share[1]))
+
     @property
     def max_bias(self) -> float:
         """The largest bias, in parts of the range."""
@@ -157,13 +167,8 @@ class Precision:
         """Return the margin about these respondents, in parts of the range."""
         from ..sdk.share_laws import without_replacement
 
-        asked = _asked(respondents, part)
+        asked = self.asked_of(respondents, part)
         return self.worst(asked, float(without_replacement(asked, respondents)[0])).margin
-
-
-def _asked(respondents: int, part: tuple[int, int]) -> int:
-    """Return how many of the respondents are asked a question, if each is asked k of m."""
-    return max(1, respondents * part[0] // part[1])
 
 
 def least_respondents(enough: Callable[[int], bool], least: int = 1, most: int = MOST_RESPONDENTS) -> int | None:

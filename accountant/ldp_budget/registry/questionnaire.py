@@ -19,7 +19,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import canonical_text, check_many, shown
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, OutsideDomain
@@ -59,13 +59,15 @@ _MOST_NAME = 64
 class Question:
     """A question of a questionnaire: its name, its mechanism, and the names of the answers unless these are numbers.
 
-    `recode` says how a device recodes other answers to these.
+    `recode` says how a device recodes other answers to these. `items`: the names of the items or questions that are asked
+    together, each with these answers.
     """
 
     name: str
     mechanism: Mechanism
     categories: tuple[str, ...] | None
     recode: Recode | None = None
+    items: tuple[str, ...] | None = None
 
     @property
     def domain(self) -> Categories | Interval:
@@ -87,6 +89,7 @@ class Question:
             "declared": self.mechanism.declared,
             "categories": None if self.categories is None else list(self.categories),
             **({} if self.recode is None else {"recode": self.recode.to_json()}),
+            **({} if self.items is None else {"items": list(self.items)}),
         }
 
     @property
@@ -112,26 +115,55 @@ class Question:
         """Return an answer as the number that the mechanism randomizes. Raises `OutsideDomain`."""
         from ..sdk.tick_sets import TickSets
 
+        if self.items is not None:
+            return self._number_of_all(answer, position)
         if self.categories is not None and isinstance(self.domain, TickSets):
             try:
                 return float(self.domain.named([answer], self.categories)[0])
             except OutsideDomain as error:
                 raise OutsideDomain(f"{error.domain} ({self.name})", answer, position, hint=error.hint) from None
         if self.answers is not None:
-            text = canonical_text(answer) if isinstance(answer, str) else answer
-            if not isinstance(text, str) or text not in self.codes:
-                text = _whole(text)
-            if not isinstance(text, str) or text not in self.codes:
-                from .._lookalikes import difference
-
-                domain = f"one of {', '.join(self.answers)} ({self.name})"
-                raise OutsideDomain(domain, answer, position, hint=difference(text, self.answers))
-            code = self.codes[text]
-            return float(code if self.recode is None else self.recode.values[code])
+            return self.code_of(answer, position)
         try:
             return float(self.mechanism.read_values([canonical_text(str(answer))])[0])
         except OutsideDomain as error:
             raise OutsideDomain(f"{error.domain} ({self.name})", answer, position, hint=error.hint) from None
+
+    def _number_of_all(self, answers: Any, position: int) -> float:
+        """Return the answers to all items, in order or by name, as one number."""
+        from ..sdk.grid_answers import GridAnswers
+
+        domain, items = self.domain, self.items or ()
+        assert isinstance(domain, GridAnswers)
+        given = [answers.get(item) for item in items] if hasattr(answers, "get") else answers
+        if not isinstance(given, list | tuple) or len(given) != len(items):
+            raise OutsideDomain(f"an answer to each of {', '.join(items)} ({self.name})", answers, position)
+        numbers = []
+        for item, each in zip(items, given, strict=True):
+            numbers.append(int(Question(item, self.mechanism, self.categories).code_of(each, position)))
+        return float(domain.number_of(numbers))
+
+    def code_of(self, answer: Any, position: int) -> float:
+        """Return the number of one of the listed answers, or of what it is recoded to. Raises `OutsideDomain`."""
+        names = self.answers or ()
+        text = canonical_text(answer) if isinstance(answer, str) else answer
+        if not isinstance(text, str) or text not in self.codes:
+            text = _whole(text)
+        if not isinstance(text, str) or text not in self.codes:
+            from .._lookalikes import difference
+
+            domain = f"one of {', '.join(names)} ({self.name})"
+            raise OutsideDomain(domain, answer, position, hint=difference(text, names))
+        code = self.codes[text]
+        return float(code if self.recode is None else self.recode.values[code])
+
+    def views(self, place: int) -> list[View]:
+        """Return what is estimated of the question: itself, or each item of a grid; `place` is its number."""
+        if self.items is None:
+            return [View(self.name, self.mechanism, self.categories, place, None)]
+        mechanism: Any = self.mechanism
+        part = mechanism.part()
+        return [View(item, part, self.categories, place, number) for number, item in enumerate(self.items)]
 
     def check(self, numbers: Any, positions: Any) -> Any:
         """Return answers as the mechanism takes them; `positions` number their rows. Raises `OutsideDomain`."""
@@ -143,6 +175,16 @@ class Question:
             at = int(positions[error.position or 0])
             found = "no answer" if np.isnan(numbers[error.position or 0]) else error.found
             raise OutsideDomain(f"{error.domain} ({self.name})", found, at) from None
+
+
+class View(NamedTuple):
+    """A question as it is estimated: the mechanism of its reports, the place of its slot, and its number among the items there."""
+
+    name: str
+    mechanism: Mechanism
+    categories: tuple[str, ...] | None
+    place: int
+    item: int | None
 
 
 def _whole(answer: Any) -> Any:
@@ -181,11 +223,13 @@ class Questions(Field[tuple[Question, ...]]):
         if not 1 <= len(listed) <= MOST_QUESTIONS:
             raise self.invalid(f"{len(listed)} questions")
         questions = tuple(each if isinstance(each, Question) else self._read(each) for each in listed)
-        names = [each.name for each in questions]
-        for place, question in enumerate(questions):
-            if question.name in names[:place]:
-                raise InvalidParameter(self.name, "questions with distinct names", f"{question.name!r} twice")
+        names: list[str] = []
+        for question in questions:
             self._check(question)
+            for name in dict.fromkeys((question.name, *(question.items or ()))):
+                if name in names:
+                    raise InvalidParameter(self.name, "questions with distinct names", f"{name!r} twice")
+                names.append(name)
         return questions
 
     def to_json(self, value: tuple[Question, ...]) -> list[dict[str, Any]]:
@@ -196,7 +240,8 @@ class Questions(Field[tuple[Question, ...]]):
             made = find_mechanism(value["mechanism"])(**value["declared"])
             names = value["categories"]
             recode = Recode.from_json(value.get("recode"))
-            return Question(value["name"], made, None if names is None else tuple(names), recode)
+            items = None if value.get("items") is None else tuple(value["items"])
+            return Question(value["name"], made, None if names is None else tuple(names), recode, items)
         except (KeyError, TypeError) as error:
             raise self.invalid(f"{shown(value)} ({error})") from None
 
@@ -205,7 +250,17 @@ class Questions(Field[tuple[Question, ...]]):
         mechanism, categories = question.mechanism, question.categories
         where = f"{self.name}: the mechanism of {question.name}"
         domain = mechanism.domain
-        if isinstance(domain, Categories):
+        from ..sdk.grid_answers import GridAnswers
+
+        if isinstance(domain, GridAnswers):
+            if question.items is None or len(question.items) != domain.items or categories is None:
+                raise InvalidParameter(where, f"one with {domain.items} items", shown(question.items))
+            for item in question.items:
+                check_question_name(item)
+            if len(set(categories)) != domain.domain_size:
+                expected = f"{domain.domain_size} names"
+                raise InvalidParameter(f"{self.name}: categories of {question.name}", expected, shown(categories))
+        elif isinstance(domain, Categories):
             if not domain.listed or categories is None or len(set(categories)) != domain.names:
                 found = "none" if categories is None else shown(list(categories))
                 raise InvalidParameter(f"{self.name}: categories of {question.name}", f"{domain.names} names", found)
@@ -265,6 +320,11 @@ class Questionnaire(Mechanism):
     def guarantee(self) -> Guarantee:
         """The composition of the `ask` largest guarantees."""
         return composed([question.mechanism.guarantee for question in self.questions], self.ask)
+
+    @functools.cached_property
+    def views(self) -> tuple[View, ...]:
+        """The questions as they are estimated: the items of a grid are some of their own."""
+        return tuple(view for place, question in enumerate(self.questions) for view in question.views(place))
 
     # -- the row ----------------------------------------------------------------------------------------
 
@@ -353,9 +413,12 @@ class Questionnaire(Mechanism):
         for place in range(len(self.questions)):
             values[f"q{place}"] = np.nan
         places = {question.name: place for place, question in enumerate(self.questions)}
+        whole = {item: place for place, each in enumerate(self.questions) for item in each.items or ()}
         for number, row in enumerate(rows):
             if not hasattr(row, "items"):
                 raise InvalidParameter("texts", "a mapping from questions to answers for each respondent", shown(row))
+            if whole and hasattr(row, "items"):
+                row = self._with_grids(row, whole)
             for name, answer in row.items():
                 if name not in places:
                     raise InvalidParameter("texts", f"answers to {', '.join(places)}", shown(name))
@@ -363,6 +426,16 @@ class Questionnaire(Mechanism):
                     place = places[name]
                     values[f"q{place}"][number] = self.questions[place].number_of(answer, number)
         return values
+
+    def _with_grids(self, row: Any, whole: dict[str, int]) -> dict[str, Any]:
+        """Return the answers of a respondent with those to items under the name of what they are asked together in."""
+        found: dict[str, Any] = {}
+        for name, answer in row.items():
+            if name in whole:
+                found.setdefault(self.questions[whole[name]].name, {})[name] = answer
+            else:
+                found[name] = answer
+        return found
 
     def randomize(self, values: Any, *, rng: RandomSource = None, secrets: Any = None) -> NDArray[np.uint8]:
         """Return the reports of respondents, as `Mechanism.randomize` does. `secrets` are not needed, and not used."""
@@ -431,10 +504,15 @@ class Questionnaire(Mechanism):
 
         total = self.total(reports)
         found: dict[str, Estimate | None] = {}
-        for question, part in zip(self.questions, total.parts, strict=True):
-            own = question.mechanism.estimate(part).named(question.categories) if part.reports else None
-            found[question.name] = own and expanded(own, total.reports, question.mechanism, part)
-        asked = {question.name: part.reports for question, part in zip(self.questions, total.parts, strict=True)}
+        asked: dict[str, int] = {}
+        for view in self.views:
+            part: Any = total.parts[view.place]
+            if view.item is not None:
+                grid: Any = self.questions[view.place].mechanism
+                part = grid.total_of(part, view.item)
+            own = view.mechanism.estimate(part).named(view.categories) if part.reports else None
+            found[view.name] = own and expanded(own, total.reports, view.mechanism, part)
+            asked[view.name] = part.reports
         return QuestionnaireEstimate(total.reports, found, asked)
 
 

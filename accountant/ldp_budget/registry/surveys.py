@@ -53,6 +53,14 @@
     report = "mean"                 # or "shares", "top-box", "nps"; the device recodes the answer
     top = 1                         # the answers of the top box
 
+    [[grid]]
+    name = "service"
+    text = "How do you find these, from 1 to 5?"
+    items = ["staff", "price", "hours"]
+    lower = 1                       # or categories
+    upper = 5
+    answer = 1                      # of the items each person answers so many; left out: the number of least variance
+
 A question of kind `choice` or `yes-no` with `optional = true` has one more answer, "no answer", which is randomized too. So
 has a scale of which the shares or a top box are reported.
 
@@ -112,7 +120,11 @@ PUBLIC_VERSION = 1
 
 AUTO = "auto"
 ALL = "all"
-CHOICE, YES_NO, NUMBER, TICK, QUANTILE, SCALE = KINDS = ("choice", "yes-no", "number", "tick", "quantile", "scale")
+CHOICE, YES_NO, NUMBER, TICK, QUANTILE, SCALE, GRID = KINDS = (
+    *("choice", "yes-no", "number", "tick", "quantile", "scale", "grid"),
+)
+JOINT = "yes or no"
+"""The name of yes/no questions that are randomized together; `joint` of the survey."""
 _SCALES = ("linear", "log")
 ANY = "any"
 """`at_most` of a question with any number of ticks."""
@@ -155,6 +167,51 @@ class SurveyQuestion:
     optional: bool = False
     report: str = MEAN
     top: int = 1
+    items: tuple[str, ...] = ()
+    asked: int | None = None
+    parts: tuple[SurveyQuestion, ...] = ()
+
+    @property
+    def item_names(self) -> tuple[str, ...] | None:
+        """The names of the items of a grid, or of questions that are randomized together, as they are estimated."""
+        return tuple(part.name for part in self.each) if self.kind == GRID else None
+
+    @property
+    def each(self) -> tuple[SurveyQuestion, ...]:
+        """The questions as they are estimated: the items of a grid, and any other question itself."""
+        if self.kind != GRID:
+            return (self,)
+        return self.parts or tuple(self._item(place) for place in range(len(self.items)))
+
+    def _item(self, place: int) -> SurveyQuestion:
+        languages = {
+            tag: {
+                "text": ": ".join(
+                    filter(None, (words.get("text", self.text), _at(words, "items", place) or self.items[place]))
+                ),
+                **({"categories": words["categories"]} if "categories" in words else {}),
+            }
+            for tag, words in self.languages.items()
+        }
+        item = self.items[place]
+        text = f"{self.text}: {item}" if self.text else item
+        name = f"{self.name}/{item}"
+        return SurveyQuestion(name, text, categories=self.categories, languages=languages, optional=self.optional)
+
+    def shown_items(self) -> list[dict[str, Any]]:
+        """Return the items for a client: the name of each, its text, and its text in other languages."""
+        if self.parts:
+            said = [(part.name, part.text or part.name, part.languages) for part in self.parts]
+            told = [{tag: words["text"] for tag, words in each.items() if "text" in words} for _, _, each in said]
+        else:
+            said = [(f"{self.name}/{item}", item, {}) for item in self.items]
+            told = [
+                {tag: _at(words, "items", place) for tag, words in self.languages.items() if "items" in words}
+                for place in range(len(self.items))
+            ]
+        return [
+            {"name": name, "text": text, "languages": own} for (name, text, _), own in zip(said, told, strict=True)
+        ]
 
     @property
     def recode(self) -> Recode | None:
@@ -194,6 +251,8 @@ class SurveyQuestion:
             return made
         if self.kind == TICK:
             return best_ticks(self, epsilon)
+        if self.kind == GRID:
+            return _for(find_mechanism(GRID), self, epsilon)
         if self.kind == QUANTILE:
             return best_thresholds(self, epsilon)
         if self.kind == SCALE and self.categories is None:
@@ -210,7 +269,7 @@ class SurveyQuestion:
         texts = {
             tag: {
                 **({"question": words["text"]} if "text" in words else {}),
-                **({"answers": self._named(tag, self._own)} if self.kind == SCALE and self.optional else {}),
+                **({"answers": self._named(tag, self._own)} if self.lower is not None and self.optional else {}),
                 **({"answers": self._named(tag, words["categories"])} if "categories" in words else {}),
             }
             for tag, words in self.languages.items()
@@ -223,7 +282,9 @@ class SurveyQuestion:
             "name": self.name,
             "text": self.text,
             "kind": self.kind,
-            "categories": None if self.categories is None or self.kind in (YES_NO, SCALE) else list(self._own),
+            "categories": None if self._has_numbers or self.kind == YES_NO else list(self._own),
+            "items": list(self.items) or None,
+            "answer": self.asked,
             "lower": None if self.lower is None else str(self.lower),
             "upper": None if self.upper is None else str(self.upper),
             "unit": self.unit,
@@ -242,6 +303,11 @@ class SurveyQuestion:
         return {name: value for name, value in given.items() if value not in (None, "", {})}
 
     @property
+    def _has_numbers(self) -> bool:
+        """True if the answers are numbers, or those of a range of whole numbers."""
+        return self.categories is None or self.lower is not None
+
+    @property
     def _own(self) -> tuple[str, ...]:
         """The answers of the file, without that of an optional question."""
         return (self.answers or ())[: -1 if self.optional else None]
@@ -252,7 +318,18 @@ class SurveyQuestion:
         return [*categories, more] if self.optional else list(categories)
 
 
+def _at(words: Mapping[str, Any], name: str, place: int) -> str:
+    """Return a text of a list of translations; empty if there is none."""
+    listed = words.get(name, ())
+    return str(listed[place]) if place < len(listed) else ""
+
+
 def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
+    if question.kind == GRID:
+        if kind.name != GRID:
+            raise NotSupported(f"{kind.name} does not randomize several items together")
+        count, answers = len(question.item_names or ()), len(question.categories or ())
+        return kind(epsilon=epsilon, items=count, domain_size=answers, asked=question.asked)
     if question.kind == TICK:
         if not hasattr(kind, "for_ticks"):
             raise NotSupported(f"{kind.name} does not randomize a set of ticks")
@@ -388,11 +465,28 @@ class Survey:
     rounds: int = 1
     languages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     minimum_group: int = MINIMUM_GROUP
+    joint: bool = False
+    """True if the yes/no questions are randomized together: their report has an ε about each of them that is not divided."""
 
     @property
     def ask(self) -> int:
-        """The number of questions that each person answers."""
-        return len(self.questions) if isinstance(self.answer, str) else self.answer
+        """The number of questions that each person answers, a grid or yes/no questions together counted once."""
+        return len(self.slots) if isinstance(self.answer, str) else self.answer
+
+    @functools.cached_property
+    def slots(self) -> tuple[SurveyQuestion, ...]:
+        """The questions as they are randomized and selected: with `joint`, plain yes/no questions are one."""
+        parts = tuple(filter(_is_plain_yes_no, self.questions)) if self.joint else ()
+        if len(parts) < 2:
+            return self.questions
+        together = SurveyQuestion(JOINT, kind=GRID, categories=_YES_NO, parts=parts)
+        rest = [together if question == parts[0] else question for question in self.questions]
+        return tuple(question for question in rest if question not in parts)
+
+    @property
+    def shown(self) -> tuple[SurveyQuestion, ...]:
+        """The questions as they are estimated: the items of a grid are some of their own."""
+        return tuple(each for question in self.questions for each in question.each)
 
     @property
     def reports(self) -> dict[str, str]:
@@ -402,14 +496,15 @@ class Survey:
     def epsilons(self) -> list[Decimal]:
         """Return the ε of each question; an equal part is rounded down."""
         equal = (self.epsilon / self.ask).quantize(_NANO, ROUND_DOWN).normalize()
-        return [equal if question.epsilon is None else question.epsilon for question in self.questions]
+        return [equal if question.epsilon is None else question.epsilon for question in self.slots]
 
     def questionnaire(self) -> Questionnaire:
         """Return the mechanism of the survey. Raises `InvalidParameter` if a question has none, or all cost too much."""
         built = []
-        for place, (question, epsilon) in enumerate(zip(self.questions, self.epsilons(), strict=True), 1):
+        for place, (question, epsilon) in enumerate(zip(self.slots, self.epsilons(), strict=True), 1):
             try:
-                built.append(Question(question.name, question.build(epsilon), question.categories, question.recode))
+                made, items = question.build(epsilon), question.item_names
+                built.append(Question(question.name, made, question.categories, question.recode, items))
             except (InvalidParameter, NotSupported, UnknownName) as error:
                 where = f"mechanism of question {place} ({question.name})"
                 if isinstance(error, InvalidParameter) and error.option == _BIASED.format(question.name):
@@ -441,6 +536,7 @@ class Survey:
             "policy": self.policy,
             "epsilon": str(self.epsilon),
             "answer": self.answer,
+            **({"joint": True} if self.joint else {}),
             "rounds": self.rounds,
             **({} if self.minimum_group == MINIMUM_GROUP else {"minimum_group": self.minimum_group}),
             **({"languages": _plain(self.languages)} if self.languages else {}),
@@ -477,8 +573,11 @@ class Survey:
             hint = "Texts need quotes, and a key may appear once in a table."
             raise InvalidParameter(place, "a TOML file", error, hint=hint) from None
         data = _canonical(data)
-        table = _Table(place, "", data, ("survey", "question"))
-        return _survey(table.take("survey", dict, "a table"), data.get("question"), place)
+        table = _Table(place, "", data, ("survey", "question", "grid"))
+        grids = table.take("grid", list, "tables of their own: [[grid]]", [])
+        asked = data.get("question", [] if grids else None)
+        listed = [*asked, *({"kind": GRID, **each} for each in grids)] if isinstance(asked, list) else asked
+        return _survey(table.take("survey", dict, "a table"), listed, place)
 
     def definition(self, fingerprint: str, questionnaire: Questionnaire) -> dict[str, Any]:
         """Return the public definition for clients, with its digest; `fingerprint` is the collection's.
@@ -490,9 +589,10 @@ class Survey:
                 **_definition(mine, said),
                 "kind": said.asked_as,
                 **({"unit": said.unit} if said.unit else {}),
+                **({"items": said.shown_items()} if said.kind == GRID else {}),
                 "slot": [slot.start, slot.stop - slot.start],
             }
-            for mine, said, slot in zip(questionnaire.questions, self.questions, questionnaire.slots, strict=True)
+            for mine, said, slot in zip(questionnaire.questions, self.slots, questionnaire.slots, strict=True)
         ]
         definition = {
             "format": PUBLIC_FORMAT,
@@ -532,11 +632,13 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
-_SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages")
+_SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages", "joint")
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
-    *("at_most", "pairs", "scale", "quantiles", "optional", "report", "top"),
+    *("at_most", "pairs", "scale", "quantiles", "optional", "report", "top", "items", "answer"),
 )
+_QUESTION_WORDS: dict[str, type] = {"text": str, "categories": list}
+_GRID_WORDS: dict[str, type] = {**_QUESTION_WORDS, "items": list}
 _WORDS = {str: "a text in quotes", dict: "a table", list: "a list", int: "a whole number"}
 
 
@@ -634,9 +736,6 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
     if epsilon is None:
         raise table.invalid("epsilon", "a number above 0, the privacy loss of one person's answers in one round")
     answer = table.data.get("answer", ALL)
-    expected = f'"all", or how many of the {len(listed)} questions each person answers'
-    if answer != ALL and (isinstance(answer, bool) or not isinstance(answer, int) or not 1 <= answer <= len(listed)):
-        raise table.invalid("answer", expected)
     rounds = table.take("rounds", int, default=1)
     if not 1 <= rounds <= _MOST_ROUNDS:
         raise table.invalid("rounds", f"a whole number from 1 to {_MOST_ROUNDS}")
@@ -646,11 +745,22 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
     texts = {key: table.take(key, str, default="") for key in _TEXTS}
     policy = table.take("policy", str, default="default")
     languages = dict(_languages(table, {"title": str, "purpose": str}))
-    survey = Survey(
-        name, listed, epsilon, answer, policy=policy, rounds=rounds, languages=languages, minimum_group=group, **texts
-    )
+    joint = table.flag("joint")
+    more = {"languages": languages, "minimum_group": group, "joint": joint}
+    survey = Survey(name, listed, epsilon, answer, policy=policy, rounds=rounds, **more, **texts)
+    if joint and len(survey.slots) == len(listed):
+        raise table.invalid("joint", "false, or left out, without two yes/no questions that are not optional")
+    count = len(survey.slots)
+    if answer != ALL and (isinstance(answer, bool) or not isinstance(answer, int) or not 1 <= answer <= count):
+        raise table.invalid("answer", f'"all", or how many of the {count} questions each person answers')
     _checked_texts(survey, place)
     return survey
+
+
+def _is_plain_yes_no(question: SurveyQuestion) -> bool:
+    return (
+        question.kind == YES_NO and not question.optional and question.mechanism == AUTO and question.epsilon is None
+    )
 
 
 def _checked_texts(survey: Survey, place: str) -> None:
@@ -670,7 +780,9 @@ def _languages(table: _Table, kinds: dict[str, type]) -> Iterator[tuple[str, dic
 
 
 def _question(given: Any, number: int, place: str) -> SurveyQuestion:
-    table = _Table(place, f"[[question]] {number}", given, _QUESTION_KEYS)
+    is_grid = isinstance(given, dict) and given.get("kind") == GRID
+    shown_as = f"[[grid]] {given.get('name', number)}" if is_grid else f"[[question]] {number}"
+    table = _Table(place, shown_as, given, _QUESTION_KEYS)
     name = table.take("name", str)
     try:
         check_question_name(name)
@@ -679,12 +791,13 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     kind = table.take("kind", str, default=NUMBER if "lower" in table.data else CHOICE)
     if kind not in KINDS:
         raise table.invalid("kind", f"one of {', '.join(KINDS)}")
-    numeric = kind in (NUMBER, QUANTILE, SCALE)
+    numeric = kind in (NUMBER, QUANTILE, SCALE) or (kind == GRID and "categories" not in table.data)
     foreign: tuple[str, ...] = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
     foreign += () if kind == TICK else ("at_most", "pairs")
     foreign += () if kind == QUANTILE else ("scale", "quantiles")
     foreign += () if kind == SCALE else ("report", "top")
-    for key in foreign if numeric and kind != SCALE else (*foreign, "unit"):
+    foreign += () if kind == GRID else ("items", "answer")
+    for key in foreign if numeric and kind not in (SCALE, GRID) else (*foreign, "unit"):
         if key in table.data:
             raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
     lower, upper = (_end(table, key) if numeric else None for key in ("lower", "upper"))
@@ -693,11 +806,11 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     unit = table.take("unit", str, default="")
     if len(unit) > _MOST_UNIT or not unit.isprintable():
         raise table.invalid("unit", f"a text of at most {_MOST_UNIT} characters on one line, such as hours")
-    report, top = _reported(table, lower, upper) if kind == SCALE else (MEAN, 1)
-    if kind == SCALE:
-        assert lower is not None
-        assert upper is not None
-        categories = {SHARES: answers_of(int(lower), int(upper)), TOP_BOX: (IN_BOX, BELOW)}.get(report)
+    report, top = MEAN, 1
+    if numeric and kind in (SCALE, GRID):
+        numbers = _whole_numbers(table, lower, upper)
+        report, top = _reported(table, len(numbers)) if kind == SCALE else (SHARES, 1)
+        categories = {SHARES: numbers, TOP_BOX: (IN_BOX, BELOW)}.get(report)
     else:
         categories = None if numeric else _YES_NO if kind == YES_NO else _categories(table)
     optional = table.flag("optional")
@@ -718,7 +831,7 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         upper,
         table.take("mechanism", str, default=AUTO),
         table.epsilon(),
-        dict(_languages(table, {"text": str, "categories": list})),
+        dict(_languages(table, _GRID_WORDS if kind == GRID else _QUESTION_WORDS)),
         unit,
         table.flag("biased"),
         _at_most(table, categories or ()) if kind == TICK else ANY,
@@ -726,13 +839,32 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         _scale(table),
         _probabilities(table),
         optional,
-        report,
+        report if kind == SCALE else MEAN,
         top,
+        *(_items(table, name) if kind == GRID else ((), None)),
     )
 
 
-def _reported(table: _Table, lower: Decimal | None, upper: Decimal | None) -> tuple[str, int]:
-    """Return what is reported of a scale, and how many answers its top box holds."""
+def _items(table: _Table, grid: str) -> tuple[tuple[str, ...], int | None]:
+    """Return the items of a grid, and how many of them each person answers; None for the number of least variance."""
+    expected = "a list of at least two distinct items in quotes"
+    items = table.take("items", list, expected)
+    if len(items) < 2 or not all(isinstance(item, str) and item.strip() for item in items):
+        raise table.invalid("items", expected)
+    try:
+        check_categories(items)
+        for item in items:
+            check_question_name(f"{grid}/{item}")
+    except InvalidParameter as error:
+        raise InvalidParameter(table.where("items"), error.expected, error.found, hint=error.hint) from None
+    answer = table.data.get("answer")
+    if answer is not None and (type(answer) is not int or not 1 <= answer <= len(items)):
+        raise table.invalid("answer", f"how many of the {len(items)} items each person answers, or left out")
+    return tuple(items), answer
+
+
+def _whole_numbers(table: _Table, lower: Decimal | None, upper: Decimal | None) -> tuple[str, ...]:
+    """Return the answers of a scale of whole numbers."""
     for key, end in (("lower", lower), ("upper", upper)):
         if end is None or end != int(end):
             raise table.invalid(key, "a whole number, because the answers of a scale are whole numbers")
@@ -741,6 +873,11 @@ def _reported(table: _Table, lower: Decimal | None, upper: Decimal | None) -> tu
     count = int(upper) - int(lower) + 1
     if count > MOST_ANSWERS:
         raise table.invalid("upper", f"such that the scale has at most {MOST_ANSWERS} answers, and not {count}")
+    return answers_of(int(lower), int(upper))
+
+
+def _reported(table: _Table, count: int) -> tuple[str, int]:
+    """Return what is reported of a scale with so many answers, and how many of these its top box holds."""
     report, top = table.take("report", str, default=MEAN), table.take("top", int, default=1)
     if report not in REPORTS:
         raise table.invalid("report", f"one of {', '.join(REPORTS)}")

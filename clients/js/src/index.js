@@ -8,6 +8,7 @@
 import { canonicalText, toHex, utf8 } from "./bytes.js";
 import { systemBytes } from "./draws.js";
 import { checkDigest } from "./definition.js";
+import { numberOfGrid } from "./grid.js";
 import { checkForm } from "./syntax.js";
 import { blake2b } from "./hashes.js";
 import { likelihoods } from "./likelihoods.js";
@@ -76,22 +77,23 @@ export class Client {
    */
   explain(report) {
     const names = this.definition.answers;
-    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names && this.definition.at_most === undefined ? names[i] : i, ...each }));
+    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names && this.definition.at_most === undefined && !this.definition.items ? names[i] : i, ...each }));
   }
 
   /**
    * Checks an answer without drawing.
-   * @param {string | number} answer
+   * @param {any} answer
    * @throws {RangeError} for an answer that the collection does not have
    */
   check(answer) {
     this.program.read(this.numbered(answer));
   }
 
-  /** @param {string | number} answer */
+  /** @param {any} answer */
   numbered(answer) {
-    const { answers: names, at_most: most } = this.definition;
+    const { answers: names, at_most: most, items } = this.definition;
     if (!names) return answer;
+    if (items !== undefined) return numberOfGrid(answer, this.definition);
     if (most !== undefined) return numberOfTicks(answer, this.definition);
     const number = names.findIndex((/** @type {string} */ name) => canonicalText(name) === canonicalText(`${answer}`));
     if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer}`);

@@ -9,6 +9,7 @@
  */
 
 import { ONE, fractionOf, normalKeeps, oddsBelow } from "./exponentials.js";
+import { ofGrid } from "./grid.js";
 import { Unconfirmed, requires } from "./intervals.js";
 import { checkMemo, choose, countOf, hashed, looks, product, quotient } from "./laws.js";
 import { literal } from "./numbers.js";
@@ -321,8 +322,8 @@ function openOf(shape, { steps, report }) {
  * @param {bigint} most
  */
 function check(definition, most) {
-  const ticked = ofTicks(definition);
-  if (ticked) return requires(ticked <= most, "the program gives away more than is stated");
+  const rebuilt = ofTicks(definition) ?? ofGrid(definition);
+  if (rebuilt) return requires(rebuilt <= most, "the program gives away more than is stated");
   for (const shape of SHAPES) {
     const found = openOf(shape, definition);
     if (found) return requires(shape.largest(found, definition) <= most, "the program gives away more than is stated");

@@ -23,7 +23,7 @@ const BLOCK = 64;
 const MOST_QUESTIONS = 64;
 const LABEL = utf8("ldp-budget questions 1\n");
 
-/** @typedef {Record<string, string | number>} Answers by the names of the asked questions */
+/** @typedef {Record<string, string | number | string[] | Record<string, string>>} Answers by the names of the asked questions; of a grid by the names of its items */
 
 /**
  * HMAC-SHA-256 (RFC 2104). Web Crypto's is asynchronous.

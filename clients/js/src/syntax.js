@@ -39,9 +39,10 @@ const NAME = /^[a-z][a-z0-9_]*$/;
 const DECIMAL = /^[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?$/;
 const MOST_DEPTH = 100;
 const MOST_WORD = 512;
+const MOST_ITEMS = 50;
 const MOST_DIGITS = 1000;
 const TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title unit".split(" ");
-const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most".split(" ")]);
+const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most items".split(" ")]);
 const SAID = new Set("epsilon delta kind relation words".split(" "));
 const WORDS = new Set("title question purpose answers".split(" "));
 
@@ -126,8 +127,13 @@ export function setsOf(options, most) {
   return found;
 }
 
-/** @param {any} input @param {any} names @param {any} most the most ticks, where an answer is a set of the named options */
-function checkInput(input, names, most) {
+/**
+ * @param {any} input
+ * @param {any} names
+ * @param {any} most the most ticks, where an answer is a set of the named options
+ * @param {any} items those of a grid, where an answer has a name for each
+ */
+function checkInput(input, names, most, items) {
   needs(isObject(input), "no input");
   const { kind } = input;
   if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
@@ -139,7 +145,7 @@ function checkInput(input, names, most) {
     if (most !== undefined) counted(most, 1, names?.length ?? 200);
     if (names === null) return;
     needs(names.every((/** @type {any} */ name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
-    const counts = most === undefined ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
+    const counts = items !== undefined ? [BigInt(names.length) ** BigInt(items.length)] : most === undefined ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
     needs(counts.includes(count), "more or fewer names than answers");
   } else if (kind === "word") {
     needs(hasKeys(input, "kind", "length"), "another input");
@@ -176,8 +182,8 @@ function checkPart(part, known) {
  * @returns {Map<string, Kind>} the kinds of its names
  * @throws {TypeError | RangeError}
  */
-export function checkProgram({ input, tables, steps, memo, report, answers = null, at_most }) {
-  checkInput(input, answers, at_most);
+export function checkProgram({ input, tables, steps, memo, report, answers = null, at_most, items }) {
+  checkInput(input, answers, at_most, items);
   needs(isObject(tables) && Array.isArray(steps), "no tables or no steps");
   /** @type {Map<any, Kind>} */
   const known = new Map([["value", "number"]]);
@@ -213,9 +219,20 @@ export function checkForm(definition) {
   const names = definition.answers ?? [];
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(!("labels" in definition) || (definition.labels === true && !!definition.memo), "labels of no memo");
+  if ("items" in definition) checkItems(definition);
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
   needs(isObject(languages) && Object.entries(languages).every(([, said]) => isObject(said) && Object.keys(said).every((key) => WORDS.has(key)) && (said.answers ?? names).length === names.length), "other translations");
+}
+
+/** @param {any} definition */
+function checkItems({ items, answers, at_most: most }) {
+  needs(Array.isArray(items) && items.length > 1 && items.length <= MOST_ITEMS && Array.isArray(answers) && most === undefined, "items of no grid");
+  needs(new Set(items.map((/** @type {any} */ each) => each?.name)).size === items.length, "items that are not each one of its own");
+  for (const each of items) {
+    needs(isObject(each) && hasKeys(each, "name", "text", "languages") && isText(each.name) && isText(each.text), "an item of another form");
+    needs(isObject(each.languages) && Object.values(each.languages).every(isText), "other translations of an item");
+  }
 }
 
 /**

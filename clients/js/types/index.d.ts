@@ -48,12 +48,12 @@ export class Client {
     }[] | undefined;
     /**
      * Checks an answer without drawing.
-     * @param {string | number} answer
+     * @param {any} answer
      * @throws {RangeError} for an answer that the collection does not have
      */
-    check(answer: string | number): void;
-    /** @param {string | number} answer */
-    numbered(answer: string | number): any;
+    check(answer: any): void;
+    /** @param {any} answer */
+    numbered(answer: any): any;
     /** @param {Uint8Array | undefined} secret */
     within(secret: Uint8Array | undefined): Uint8Array<ArrayBuffer> | undefined;
 }

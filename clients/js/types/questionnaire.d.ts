@@ -1,4 +1,4 @@
-/** @typedef {Record<string, string | number>} Answers by the names of the asked questions */
+/** @typedef {Record<string, string | number | string[] | Record<string, string>>} Answers by the names of the asked questions; of a grid by the names of its items */
 /**
  * HMAC-SHA-256 (RFC 2104). Web Crypto's is asynchronous.
  * @param {Uint8Array} key
@@ -86,7 +86,7 @@ export class Questionnaire {
     }[];
 }
 /**
- * by the names of the asked questions
+ * by the names of the asked questions; of a grid by the names of its items
  */
-export type Answers = Record<string, string | number>;
+export type Answers = Record<string, string | number | string[] | Record<string, string>>;
 import { Client } from "./index.js";

@@ -11,7 +11,7 @@ export function setsOf(options: number, most: number): bigint;
  * @returns {Map<string, Kind>} the kinds of its names
  * @throws {TypeError | RangeError}
  */
-export function checkProgram({ input, tables, steps, memo, report, answers, at_most }: any): Map<string, Kind>;
+export function checkProgram({ input, tables, steps, memo, report, answers, at_most, items }: any): Map<string, Kind>;
 /**
  * Refuses a definition with other keys, or with texts of other types, than the specification names. Texts may be left out.
  * `checkProgram` looks at the program.

@@ -11,6 +11,8 @@ import { language, plain, say } from "./texts.js";
 /** The most answers shown as choices; more are shown as a list. */
 const FEW = 12;
 const MOST_TEXT = 1000;
+/** The most characters of answers in a row. */
+const MOST_SHORT = 3;
 /** The most sets of ticks that are named. */
 const MOST_SETS = 64;
 
@@ -23,13 +25,23 @@ export function wordsOf({ name, title, question = "", purpose, answers, kind, la
   const tags = Object.keys(languages);
   const found = tags.find((tag) => tag.toLowerCase() === language) ?? tags.find((tag) => tag.split("-")[0].toLowerCase() === language);
   const translated = found ? languages[found] : {};
-  const own = kind === "yes-no" && `${answers}` === "yes,no" ? [say("answer.yes"), say("answer.no")] : answers;
+  const own = (kind === "yes-no" || kind === "grid") && `${answers}` === "yes,no" ? [say("answer.yes"), say("answer.no")] : answers;
   return {
     title: translated.title || title || name,
     question: translated.question || question,
     purpose: translated.purpose || purpose,
     answers: translated.answers || own || undefined,
   };
+}
+
+/**
+ * The text of an item of a grid, in the language of the page where it has one.
+ * @param {{ text: string, languages: Record<string, string> }} item
+ */
+export function itemText({ text, languages }) {
+  const tags = Object.keys(languages);
+  const found = tags.find((tag) => tag.toLowerCase() === language) ?? tags.find((tag) => tag.split("-")[0].toLowerCase() === language);
+  return (found && languages[found]) || text;
 }
 
 export class Question {
@@ -45,7 +57,8 @@ export class Question {
     this.name = name;
     this.place = place;
     const { question, title } = this.words;
-    this.text = question || title;
+    // Questions that are randomized together have no text of their own.
+    this.text = question || (this.items && title === this.definition.name ? "" : title);
     // The heading of the page says the same.
     this.hidden = place || (question && question !== heading) ? null : "hidden";
   }
@@ -60,8 +73,14 @@ export class Question {
     return [this.place && this.place.count > 1 ? el("span", { class: "place" }, say("ask.place", this.place), " ") : null, this.text];
   }
 
+  /** The items of a grid, each with the same answers. @returns {any[] | undefined} */
+  get items() {
+    return this.definition.items;
+  }
+
   /** The question, if it cannot be answered. */
   listed() {
+    if (this.items) return [el("p", { class: "asked" }, this.text), el("ul", {}, this.items.map((item) => el("li", {}, itemText(item))))];
     const { answers } = this.words;
     const list = answers && answers.length <= FEW ? el("ul", {}, answers.map((answer) => el("li", {}, answer))) : null;
     const text = this.hidden ? null : el("p", { class: "asked" }, this.text);
@@ -77,6 +96,12 @@ export class Question {
   get each() {
     const { answers } = this.words;
     const { at_most: most, input } = this.definition;
+    if (this.items && answers) {
+      const { items } = this;
+      if (BigInt(input.count) > BigInt(MOST_SETS)) return undefined;
+      const chosen = (/** @type {number} */ number, /** @type {number} */ row) => answers[Math.floor(number / answers.length ** row) % answers.length];
+      return Array.from({ length: Number(input.count) }, (_, number) => items.map((item, row) => `${itemText(item)}: ${chosen(number, row)}`).join(", "));
+    }
     if (!answers || most === undefined) return answers;
     if (BigInt(input.count) > BigInt(MOST_SETS)) return undefined;
     return Array.from({ length: Number(input.count) }, (_, number) =>
@@ -102,6 +127,21 @@ export class Question {
     return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options, none);
   }
 
+  /** A row of answers for each item of a grid. */
+  grid() {
+    const { answers: names } = this.definition;
+    const answers = /** @type {string[]} */ (this.words.answers);
+    const error = el("p", { class: "error", id: this.id("error") });
+    const short = answers.every((answer) => answer.length <= MOST_SHORT);
+    const onchange = () => this.say("");
+    const rows = /** @type {any[]} */ (this.items).map((item, row) => {
+      const choices = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
+        el("label", { class: "choice" }, el("input", { type: "radio", name: `${this.name}-${row}`, value: name, required: true, "aria-describedby": error.id }), el("span", {}, answers[i])));
+      return el("fieldset", { class: "item" }, el("legend", {}, itemText(item)), el("div", { class: short ? "short" : "long" }, choices));
+    });
+    return el("fieldset", { class: "question grid", onchange }, el("legend", {}, this.legend), error, rows);
+  }
+
   /** The boxes of the form. @returns {any[]} */
   get all() {
     return [...this.element.querySelectorAll("input[type=checkbox]")];
@@ -110,6 +150,7 @@ export class Question {
   /** The question with its control and its error. */
   control() {
     if (this.ticks !== undefined) return (this.element = this.boxes());
+    if (this.items) return (this.element = this.grid());
     const { answers: names } = this.definition;
     const { answers } = this.words;
     const [legend, error] = [{ class: this.hidden }, el("p", { class: "error", id: this.id("error") })];
@@ -162,6 +203,7 @@ export class Question {
       const ticked = this.all.filter((each) => each.checked).length;
       return ticked > this.ticks ? say("ask.too_many", { ticked, most: this.ticks }) : say("ask.missing_ticks");
     }
+    if (this.items) return say("ask.missing_items", { count: this.items.filter((_, row) => !form.elements.namedItem(`${this.name}-${row}`).value).length });
     if (answers) return say("ask.missing");
     if (input.text || input.kind === "word") return say("ask.missing_text", { most: input.length ?? MOST_TEXT });
     const given = form.elements.namedItem(this.name).value, [least, most] = this.ends.map(Number);
@@ -172,13 +214,17 @@ export class Question {
   /**
    * The answer in the form, or undefined without one that the question allows.
    * @param {any} form
-   * @returns {string | number | string[] | undefined}
+   * @returns {string | number | string[] | Record<string, string> | undefined}
    */
   answer(form) {
     if (this.ticks !== undefined) {
       const ticked = this.all.filter((each) => each.checked);
       const names = ticked.filter((each) => !("none" in each.dataset)).map((each) => each.value);
       return ticked.length && names.length <= this.ticks ? names : undefined;
+    }
+    if (this.items) {
+      const chosen = this.items.map(({ name }, row) => [name, form.elements.namedItem(`${this.name}-${row}`).value]);
+      return chosen.every(([, value]) => value) ? Object.fromEntries(chosen) : undefined;
     }
     const { input, answers } = this.definition;
     const given = form.elements.namedItem(this.name).value;
@@ -202,7 +248,9 @@ export class Question {
     }
   }
 
+  /** Focuses the control; of a grid the first item without an answer. */
   focus() {
-    this.element.querySelector("input, select").focus();
+    const open = [...this.element.querySelectorAll(".item")].find((item) => !item.querySelector(":checked"));
+    (open ?? this.element).querySelector("input, select").focus();
   }
 }

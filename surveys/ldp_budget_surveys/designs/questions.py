@@ -49,6 +49,8 @@ class AskedQuestion:
     mechanism: Any
     answers: tuple[str, ...] | None
     place: int | None = None
+    item: int | None = None
+    """Its number among the items of a grid, which are in one slot of a report."""
 
     @property
     def unit(self) -> tuple[float, float]:
@@ -102,11 +104,21 @@ class AskedQuestion:
         if self.place is None:
             return np.ones(len(reports), bool), reports
         asked, parts = survey.mechanism.unpack(reports)
-        return asked[:, self.place], parts[self.place]
+        here = asked[:, self.place]
+        if self.item is None:
+            return here, parts[self.place]
+        asks, own = survey.mechanism.questions[self.place].mechanism.part_of(parts[self.place], self.item)
+        here[here] = asks
+        return here, own
 
 
 def table_law(first: AskedQuestion, second: AskedQuestion) -> TableLaw | None:
-    """Return the law of `paired` contributions to two questions; None if that of one of them is unknown."""
+    """Return the law of `paired` contributions to two questions; None if that of one of them is unknown.
+
+    Two items of a grid are randomized together, so that the law of their products is another one.
+    """
+    if first.place == second.place:
+        return None
     one, two = first.law, second.law
     return None if one is None or two is None else TableLaw(one, two)
 
@@ -123,8 +135,7 @@ def questions_of(survey: Collection) -> tuple[AskedQuestion, ...]:
     mechanism: Any = survey.mechanism
     if hasattr(mechanism, "unpack"):
         return tuple(
-            _question(each.name, each.mechanism, each.categories, place)
-            for place, each in enumerate(mechanism.questions)
+            _question(each.name, each.mechanism, each.categories, each.place, each.item) for each in mechanism.views
         )
     return (_question(survey.name, mechanism, survey.categories, None),)
 
@@ -137,14 +148,16 @@ def question(survey: Collection, name: str) -> AskedQuestion:
     return questions[name]
 
 
-def _question(name: str, mechanism: Any, categories: Sequence[str] | None, place: int | None) -> AskedQuestion:
+def _question(
+    name: str, mechanism: Any, categories: Sequence[str] | None, place: int | None, item: int | None = None
+) -> AskedQuestion:
     domain = mechanism.domain
     if not isinstance(domain, Categories):
         return AskedQuestion(name, mechanism, None, place)
     if not domain.listed:
         raise NotSupported(f"{mechanism.name} does not list its answers, so it has no weighted estimates")
     answers = tuple(categories) if categories is not None else tuple(map(str, range(domain.size)))
-    return AskedQuestion(name, mechanism, answers, place)
+    return AskedQuestion(name, mechanism, answers, place, item)
 
 
 def read_moments(survey: Collection, asked: AskedQuestion, blocks: Blocks, products: str) -> Moments:
@@ -191,7 +204,7 @@ def read_table(survey: Collection, first: AskedQuestion, second: AskedQuestion, 
         NotSupported: no respondent answered both questions, or an answer is a number.
         InvalidParameter: there are too many cells, or the blocks have different public columns.
     """
-    if first.answers is None or second.answers is None or first.place is None or first.place == second.place:
+    if first.answers is None or second.answers is None or first.place is None or first.name == second.name:
         raise NotSupported("a two-way table needs two different questions with categories, of one questionnaire")
     one, two = len(first.answers), len(second.answers)
     reader = MomentsReader(one + two + one * two, PRODUCTS)
@@ -202,7 +215,13 @@ def read_table(survey: Collection, first: AskedQuestion, second: AskedQuestion, 
         here = mine & theirs
         both += int(here.sum())
         if here.any():
-            z = paired(first.contributions(own[theirs[mine]]), second.contributions(other[mine[theirs]]))
+            own, other = own[theirs[mine]], other[mine[theirs]]
+            together = None
+            if first.place == second.place:
+                mechanism: Any = survey.mechanism
+                grid = mechanism.questions[first.place].mechanism
+                together = grid.contributions_together(own, other)
+            z = paired(first.contributions(own), second.contributions(other), together)
             reader.add(z, public.take(here))
     if not both:
         raise NotSupported(

@@ -410,8 +410,16 @@ class _Reader:
                 {"question": name, "answer": answer} | each
                 for (name, answer), each in zip(named, margins, strict=True)
             ],
-            **_independence_row(table),
+            **(_independence_row(table) if one.place != two.place else _UNTESTED),
         }
+
+
+_UNTESTED: Row = {
+    "statistic": None,
+    "freedom": None,
+    "p_value": None,
+    "untested": "the two are randomized together, and the test is for questions with noise of their own",
+}
 
 
 def _independence_row(table: TwoWayTable) -> Row:

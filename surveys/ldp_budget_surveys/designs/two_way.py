@@ -45,12 +45,13 @@ _LEAST = 1e-9
 """The least eigenvalue of a covariance, as a share of the largest, that counts as more than rounding."""
 
 
-def paired(first: Any, second: Any) -> Floats:
+def paired(first: Any, second: Any, together: Any = None) -> Floats:
     """Return the contributions of both questions and their products, shape (n, d₁ + d₂ + d₁·d₂).
 
     Parameters:
         first: contributions to the first question, (n, d₁).
         second: contributions of the same respondents to the second question, (n, d₂), with noise of their own.
+        together: contributions to both answers, (n, d₁, d₂), if the two have no noise of their own; else None, for products.
 
     Raises:
         InvalidParameter: the numbers of respondents differ, or there are more than `MOST_CELLS` cells.
@@ -60,8 +61,8 @@ def paired(first: Any, second: Any) -> Floats:
         raise InvalidParameter("second", f"contributions of {len(one)} respondents", f"{len(two)}")
     if one.shape[1] * two.shape[1] > MOST_CELLS:
         raise InvalidParameter("table", f"at most {MOST_CELLS} cells", f"{one.shape[1]} times {two.shape[1]}")
-    products = (one[:, :, None] * two[:, None, :]).reshape(len(one), -1)
-    found: Floats = np.concatenate((one, two, products), axis=1)
+    products = one[:, :, None] * two[:, None, :] if together is None else np.asarray(together)
+    found: Floats = np.concatenate((one, two, products.reshape(len(one), -1)), axis=1)
     return found
 
 

@@ -91,7 +91,7 @@ class Subject:
                 collection.mechanism.guarantee,
                 tuple(
                     _question(each, collection.question(each.name), _own_row(row, each.name), language)
-                    for each in survey.questions
+                    for each in survey.shown
                 ),
                 organisation or survey.organisation,
                 survey.contact,

@@ -20,7 +20,7 @@ SOURCE = (PACKAGE / "src").as_uri()
 
 def test_questionnaire_vectors_all_agree() -> None:
     done = run(PACKAGE / "test" / "questionnaires.mjs", FILE)
-    assert (done.returncode, done.stdout) == (0, "90 vectors, 0 wrong\n")
+    assert (done.returncode, done.stdout) == (0, "126 vectors, 0 wrong\n")
 
 
 def test_questionnaire_vector_with_another_byte_is_wrong(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_questionnaire_vector_with_another_byte_is_wrong(tmp_path: Path) -> None
     report["report"] = "07" + report["report"][2:]
     (tmp_path / "wrong.json").write_text(json.dumps(surveys))
     done = run(PACKAGE / "test" / "questionnaires.mjs", tmp_path / "wrong.json")
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "90 vectors, 1 wrong")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "126 vectors, 1 wrong")
 
 
 def tried(definition: dict[str, Any], work: str) -> Any:
@@ -141,8 +141,8 @@ def test_questionnaire_client_with_a_fault_disagrees_with_the_vectors(
     assert run(copied / "test" / "questionnaires.mjs", FILE).returncode == 1
 
 
-@pytest.mark.parametrize("place", [3, 4])
-def test_scales_of_the_vectors_lose_what_they_state(place: int) -> None:
+@pytest.mark.parametrize("place", [3, 4, 5, 6])
+def test_scales_and_grids_of_the_vectors_lose_what_they_state(place: int) -> None:
     definition = json.loads(FILE.read_text())[place]["definition"]
     assert tried(definition, "confirmLoss(definition) ?? 'confirmed'") == "confirmed"
 
@@ -154,3 +154,53 @@ def test_scale_that_states_less_than_it_loses_is_not_confirmed(name: str) -> Non
     question["guarantee"]["epsilon"] = "0.99"
     sealed(question)
     assert tried(sealed(definition), "confirmLoss(definition) ?? 'confirmed'") == "Unconfirmed"
+
+
+@pytest.mark.parametrize("name", ["yes or no", "often", "good"])
+def test_grid_that_states_less_than_it_loses_is_not_confirmed(name: str) -> None:
+    definition = json.loads(FILE.read_text())[5]["definition"]
+    question = next(each for each in definition["questions"] if each["name"] == name)
+    question["guarantee"]["epsilon"] = "0.99"
+    sealed(question)
+    assert tried(sealed(definition), "confirmLoss(definition) ?? 'confirmed'") == "Unconfirmed"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda steps: steps[-1][1].reverse(),
+        lambda steps: steps.insert(5, ["more", ["below", 2]]),
+        lambda steps: steps[1][1].__setitem__(1, "18446744073709551616"),
+    ],
+)
+def test_grid_with_other_steps_is_not_confirmed(change: Any) -> None:
+    question = json.loads(FILE.read_text())[5]["definition"]["questions"][1]
+    change(question["steps"])
+    done = evaluated(f"""
+        const {{ confirmLoss }} = await import("{SOURCE}/loss.js");
+        let found = "confirmed";
+        try {{ confirmLoss({json.dumps(question)}); }} catch (error) {{ found = error.name; }}
+        console.log(JSON.stringify(found));
+    """)
+    assert done == "Unconfirmed"
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"often/fish": "never"},
+        {"often/fish": "always", "often/meat": "never", "often/eggs": "never", "often/bread": "never"},
+        {
+            "often/fish": "never",
+            "often/meat": "never",
+            "often/eggs": "never",
+            "often/bread": "never",
+            "more": "never",
+        },
+        "never",
+    ],
+)
+def test_grid_refuses_an_item_without_an_answer_of_its_own(answers: Any) -> None:
+    definition = json.loads(FILE.read_text())[5]["definition"]
+    definition["ask"] = 1
+    assert tried(sealed(definition), f"survey.randomize({json.dumps({'often': answers})})") == "RangeError"

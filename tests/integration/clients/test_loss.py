@@ -159,6 +159,7 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
             "heavy-hitters": {"length": 6},
             "olh": {"domain_size": 9},
             "ticks": {"domain_size": 9, "at_most": 3},
+            "grid": {"items": 5, "domain_size": 3},
             "one-bit-mean": {"maximum": 1},
             "laplace": {"lower": 0, "upper": 1},
             "staircase": {"lower": 0, "upper": 1},

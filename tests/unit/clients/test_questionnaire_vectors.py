@@ -71,7 +71,11 @@ def test_rows_follow_the_page(survey: dict[str, Any]) -> None:
             answer = vector["answers"][question["name"]]
             program = Program.from_json(question)
             names = question["answers"]
-            value = read(program, answer if names is None else names.index(answer))
+            if "items" in question:
+                chosen = [names.index(answer[item["name"]]) for item in question["items"]]
+                value = sum(each * len(names) ** row for row, each in enumerate(chosen))
+            else:
+                value = read(program, answer if names is None else names.index(answer))
             start, size = question["slot"]
             row[start : start + size] = run(program, value, StreamDraws(stream))
         assert (bytes(row).hex(), stream.left) == (vector["report"], b"")

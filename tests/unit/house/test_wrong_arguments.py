@@ -506,6 +506,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "heavy-hitters": {"epsilon": 1, "length": 2, "hashes": 4},
     "olh": {"epsilon": 1, "domain_size": 5, "functions": 4},
     "ticks": {"epsilon": 1, "domain_size": 5, "at_most": 2},
+    "grid": {"epsilon": 1, "items": 3, "domain_size": 4},
 }
 
 

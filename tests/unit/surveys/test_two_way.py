@@ -185,7 +185,8 @@ class _Mechanism:
 
     def __init__(self) -> None:
         grr = mechanism("grr").calibrate(epsilon=20, domain_size=2)
-        self.questions = [SimpleNamespace(name=name, mechanism=grr, categories=("no", "yes")) for name in "ab"]
+        named = {"mechanism": grr, "categories": ("no", "yes"), "item": None}
+        self.views = [SimpleNamespace(name=name, place=place, **named) for place, name in enumerate("ab")]
 
     def unpack(self, reports: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         asked = (reports[:, :1] >> np.arange(2)) & 1 == 1

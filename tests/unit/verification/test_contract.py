@@ -233,6 +233,11 @@ class TestLocalHashing(BuiltIn):
     targets = ({"epsilon": 1, "domain_size": 9, "functions": 4},)
 
 
+class TestGrid(BuiltIn):
+    mechanism = mechanism("grid")
+    targets = ({"epsilon": 2, "items": 3, "domain_size": 3}, {"epsilon": 4, "items": 3, "domain_size": 2})
+
+
 class TestTicks(BuiltIn):
     mechanism = mechanism("ticks")
     targets = ({"epsilon": 2, "domain_size": 7, "at_most": 2}, {"epsilon": 1, "domain_size": 5})

@@ -42,6 +42,8 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("hcms", {"epsilon": 2, "hashes": 3, "width": 4, "domain_size": 4}),
     ("heavy-hitters", {"epsilon": 1, "length": 1, "hashes": 3}),
     ("olh", {"epsilon": 1, "domain_size": 4, "functions": 3}),
+    ("grid", {"epsilon": 1, "items": 2, "domain_size": 3, "asked": 2, "threshold": 1}),
+    ("grid", {"epsilon": 1, "items": 2, "domain_size": 4, "size": 2}),
     ("ticks", {"epsilon": 1, "domain_size": 5, "at_most": 2, "k": 2}),
     ("ticks", {"epsilon": 2, "domain_size": 4}),
     ("one-bit-mean", {"epsilon": 1, "maximum": 10}),

@@ -40,6 +40,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("loloha", {"epsilon_lifetime": 2, "epsilon_first": 1, "domain_size": 9, "hashes": 8}),
     ("heavy-hitters", {"epsilon": 2, "length": 3, "hashes": 2}),
     ("olh", {"epsilon": 1, "domain_size": 9, "functions": 4}),
+    ("grid", {"epsilon": 4, "items": 3, "domain_size": 3}),
     ("ticks", {"epsilon": 4, "domain_size": 7, "at_most": 2}),
     ("ticks", {"epsilon": 2, "domain_size": 5}),
     ("rappor", {"bits": 3, "hashes": 1, "cohorts": 2, "f": "0.5", "p": "0.25", "q": "0.75", "domain_size": 3}),

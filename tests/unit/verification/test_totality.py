@@ -18,7 +18,13 @@ from ldp_budget_verify.law.totality import cannot_fail
 PROVED_ELSEWHERE = {
     *("bounded-staircase", "bounded-laplace", "bounded-laplace at 20", "staircase", "staircase at 0.01"),
     *("laplace", "gaussian"),
-    *("ticks", "many ticks"),  # a rule accepts only the program that it rebuilds
+    *(
+        "ticks",
+        "many ticks",
+        "grid",
+        "grid of sets",
+        "joint yes or no",
+    ),  # a rule accepts only the program that it rebuilds
 }
 """Programs that are checked as a whole, or whose draws have no bounds."""
 

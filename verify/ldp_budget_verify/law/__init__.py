@@ -10,8 +10,9 @@ from __future__ import annotations
 from ldp_budget.sdk.report_law import Law, Unknown, Worst
 
 from .all_outcomes import AllOutcomes
+from .asked_items import AskedItems
 from .corners import Numbers
 from .rules import law_of
 from .ticked_sets import AskedOptions, TickedSets
 
-__all__ = ["AllOutcomes", "AskedOptions", "Law", "Numbers", "TickedSets", "Unknown", "Worst", "law_of"]
+__all__ = ["AllOutcomes", "AskedItems", "AskedOptions", "Law", "Numbers", "TickedSets", "Unknown", "Worst", "law_of"]

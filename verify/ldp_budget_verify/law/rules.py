@@ -10,6 +10,7 @@ from ldp_budget.sdk.report_law import Unknown
 
 from .affine_slabs import AffineSlabs
 from .all_outcomes import AllOutcomes
+from .asked_items import AskedItems
 from .corners import Numbers
 from .hadamard_words import HadamardWords
 from .independent_draws import IndependentDraws
@@ -30,7 +31,7 @@ STRUCTURE: tuple[type[Law], ...] = (
 )
 """The rules that derive the law of any number of answers from the structure of the steps, in milliseconds."""
 
-REBUILT: tuple[type[Law], ...] = (TickedSets, AskedOptions)
+REBUILT: tuple[type[Law], ...] = (TickedSets, AskedOptions, AskedItems)
 """The rules that read a few numbers from a program and accept it only if it equals the one that they build from these."""
 
 RULES: tuple[type[Law], ...] = (*REBUILT, *STRUCTURE, AllOutcomes, Numbers)

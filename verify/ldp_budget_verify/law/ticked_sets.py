@@ -35,6 +35,7 @@ from ldp_budget.errors import NotSupported
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.client_program import Program
+from ldp_budget.sdk.domain import Categories
 from ldp_budget.sdk.report_law import Law, Pairs, Unknown, Worst, loss_of
 from ldp_budget.sdk.tick_programs import MOST_ITEMS, MOST_TICKS, asked_program, set_program
 from ldp_budget.sdk.tick_sets import MOST_SETS, TickSets, hit_weights
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class _Rebuilt(Law):
+class Rebuilt(Law):
     """A law of a program that is rebuilt from its numbers."""
 
     every_pair = True
@@ -63,7 +64,7 @@ class _Rebuilt(Law):
         raise NotImplementedError
 
     @property
-    def _domain(self) -> TickSets:
+    def _domain(self) -> Categories:
         raise NotImplementedError
 
     @functools.cached_property
@@ -102,7 +103,7 @@ class _Rebuilt(Law):
         raise NotImplementedError
 
 
-class TickedSets(_Rebuilt):
+class TickedSets(Rebuilt):
     """The law of a program of ticked sets.
 
     Parameters:
@@ -195,7 +196,7 @@ class TickedSets(_Rebuilt):
         return Worst((self._domain.size - 1, 0), words, loss_of(p, q))
 
 
-class AskedOptions(_Rebuilt):
+class AskedOptions(Rebuilt):
     """The law of a program of asked options.
 
     Parameters:

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 37 files with the digest 37fd638e56f7eddff7a62f82a2dc9de67df21f9c6fa451899b571df7f2ae9d50
+// made by clients/survey/build.mjs from 38 files with the digest 72e5574028e639232176069c9474b6213f4aa1a93f6c4df7c4b3b3cf282d80fc
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -293,7 +293,7 @@ function parseDefinition(text) {
 // clients/js/src/normal.js
 var PROPOSALS = 10;
 var HALF = 1n << 63n;
-var shifted = (whole2, [high, low], places) => whole2 * 2 ** places + Math.floor(high * 2 ** (places - 32)) + Math.floor(low * 2 ** (places - 64));
+var shifted = (whole3, [high, low], places) => whole3 * 2 ** places + Math.floor(high * 2 ** (places - 32)) + Math.floor(low * 2 ** (places - 64));
 var signed = (magnitude, negative) => negative ? -magnitude - 1 : magnitude;
 function normal(draws, places) {
   for (; ; ) {
@@ -303,23 +303,23 @@ function normal(draws, places) {
   }
 }
 function accepted(draws, places) {
-  const whole2 = wholeParts(draws);
-  const fraction2 = draws.deviates(whole2.length);
-  const trials2 = whole2.map((k) => k + 1);
-  const kept2 = allSucceed(trials2, (slots) => trial(draws, whole2, fraction2, slots));
-  return whole2.flatMap((k, i) => kept2[i] ? [shifted(k, fraction2[i], places)] : []);
+  const whole3 = wholeParts(draws);
+  const fraction2 = draws.deviates(whole3.length);
+  const trials2 = whole3.map((k) => k + 1);
+  const kept2 = allSucceed(trials2, (slots) => trial(draws, whole3, fraction2, slots));
+  return whole3.flatMap((k, i) => kept2[i] ? [shifted(k, fraction2[i], places)] : []);
 }
 function wholeParts(draws) {
-  const whole2 = new Array(PROPOSALS).fill(0);
-  let alive = whole2.map((_, i) => i);
+  const whole3 = new Array(PROPOSALS).fill(0);
+  let alive = whole3.map((_, i) => i);
   while (alive.length) {
     const goesOn = halfExponential(draws, alive.length);
     alive = alive.filter((_, i) => goesOn[i]);
-    for (const slot of alive) whole2[slot]++;
+    for (const slot of alive) whole3[slot]++;
   }
-  const trials2 = whole2.map((k) => k * (k - 1));
+  const trials2 = whole3.map((k) => k * (k - 1));
   const kept2 = allSucceed(trials2, (slots) => halfExponential(draws, slots.length));
-  return whole2.filter((_, i) => kept2[i]);
+  return whole3.filter((_, i) => kept2[i]);
 }
 function allSucceed(trials2, attempt) {
   const ok = trials2.map(() => true);
@@ -347,20 +347,20 @@ function stillFalling(draws, last, slots) {
   slots.forEach((slot, i) => last[slot] = fresh[i]);
   return less;
 }
-function trial(draws, whole2, fraction2, slots) {
+function trial(draws, whole3, fraction2, slots) {
   const even = new Set(slots);
   const last = [...fraction2];
   for (let falling3 = slots; falling3.length; ) {
-    falling3 = belowRatio(draws, whole2, fraction2, stillFalling(draws, last, falling3));
+    falling3 = belowRatio(draws, whole3, fraction2, stillFalling(draws, last, falling3));
     for (const slot of falling3) even.delete(slot) || even.add(slot);
   }
   return slots.map((slot) => even.has(slot));
 }
-function belowRatio(draws, whole2, fraction2, slots) {
-  const interval = draws.belowEach(slots.map((slot) => 2 * whole2[slot] + 1));
-  const undecided = slots.filter((slot, i) => interval[i] === 2 * whole2[slot]);
+function belowRatio(draws, whole3, fraction2, slots) {
+  const interval = draws.belowEach(slots.map((slot) => 2 * whole3[slot] + 1));
+  const undecided = slots.filter((slot, i) => interval[i] === 2 * whole3[slot]);
   const drawn2 = draws.deviates(undecided.length);
-  return slots.filter((slot, i) => interval[i] < 2 * whole2[slot] || interval[i] === 2 * whole2[slot] && draws.isLess(drawn2[undecided.indexOf(slot)], fraction2[slot]));
+  return slots.filter((slot, i) => interval[i] < 2 * whole3[slot] || interval[i] === 2 * whole3[slot] && draws.isLess(drawn2[undecided.indexOf(slot)], fraction2[slot]));
 }
 
 // clients/js/src/numbers.js
@@ -466,7 +466,7 @@ function floyd(vector, least) {
   });
 }
 var flags = (bits) => bits.map((bit) => Number(within(bit, 0, 1)));
-var join = (bits) => small(flags(bits).reduce((sum, bit, i) => sum | BigInt(bit) << BigInt(i), 0n));
+var join = (bits) => small(flags(bits).reduce((sum2, bit, i) => sum2 | BigInt(bit) << BigInt(i), 0n));
 var ascending = (a, b) => a < b ? -1 : a > b ? 1 : 0;
 var WHOLE = /* @__PURE__ */ new Map(
   /** @type {[string, (...given: any[]) => any][]} */
@@ -651,7 +651,7 @@ var Draws = class {
   /** @param {Whole} k */
   laplace(k) {
     const places = Number(within(k, 0, PLACES2));
-    for (let whole2 = 0; ; whole2++) {
+    for (let whole3 = 0; ; whole3++) {
       const [first] = this.deviates(1);
       let last = first;
       let odd = true;
@@ -659,7 +659,7 @@ var Draws = class {
         last = fresh;
         odd = !odd;
       }
-      if (odd) return signed(shifted(whole2, first, places), this.bit(HALF2));
+      if (odd) return signed(shifted(whole3, first, places), this.bit(HALF2));
     }
   }
   /** @param {Whole} k */
@@ -688,6 +688,122 @@ var Draws = class {
     }
   }
 };
+
+// clients/js/src/intervals.js
+var LARGEST2 = 1n << 4096n;
+var BIT = (
+  /** @type {Interval} */
+  [0n, 1n]
+);
+var Unconfirmed = class extends Error {
+  /** @param {string} why */
+  constructor(why) {
+    super(why);
+    this.name = "Unconfirmed";
+  }
+};
+var hull = (...ends) => [ends.reduce((a, b) => a < b ? a : b), ends.reduce((a, b) => a > b ? a : b)];
+var floored2 = (a, b) => a / b - (a % b !== 0n && a < 0n ? 1n : 0n);
+function requires(holds, why) {
+  if (!holds) throw new Unconfirmed(why);
+}
+var corners = (f) => (a, b) => hull(f(a[0], b[0]), f(a[0], b[1]), f(a[1], b[0]), f(a[1], b[1]));
+var natural = (...each) => each.forEach(([low]) => requires(low >= 0n, "bits of a number below 0"));
+var shifts = ([low, high]) => requires(low >= 0n && high <= 2048n, "a shift that may be too wide");
+var OPERATORS = /* @__PURE__ */ new Map(
+  /** @type {[string, (...given: Interval[]) => Interval][]} */
+  [
+    ["add", (a, b) => [a[0] + b[0], a[1] + b[1]]],
+    ["sub", (a, b) => [a[0] - b[1], a[1] - b[0]]],
+    ["mul", corners((a, b) => a * b)],
+    ["div", (a, b) => (requires(b[0] > 0n, "a division by 0"), corners(floored2)(a, b))],
+    ["mod", (a, b) => (requires(b[0] > 0n, "a division by 0"), a[0] >= 0n && a[1] < b[0] ? a : [0n, b[1] - 1n])],
+    ["shr", (a, b) => (shifts(b), corners((x, y) => x >> y)(a, b))],
+    ["shl", (a, b) => (shifts(b), corners((x, y) => x << y)(a, b))],
+    ["and", (a, b) => (natural(a, b), [0n, a[1] < b[1] ? a[1] : b[1]])],
+    ["xor", (a, b) => (natural(a, b), [0n, (1n << BigInt((a[1] | b[1]).toString(2).length)) - 1n])],
+    ["min", (a, b) => [hull(a[0], b[0])[0], hull(a[1], b[1])[0]]],
+    ["max", (a, b) => [hull(a[0], b[0])[1], hull(a[1], b[1])[1]]],
+    ["lt", (a, b) => a[1] < b[0] ? [1n, 1n] : a[0] >= b[1] ? [0n, 0n] : BIT],
+    ["ge", (a, b) => a[0] >= b[1] ? [1n, 1n] : a[1] < b[0] ? [0n, 0n] : BIT],
+    ["eq", (a, b) => a[1] < b[0] || b[1] < a[0] ? [0n, 0n] : BIT],
+    ["where", (c, a, b) => (requires(c[0] >= 0n && c[1] <= 1n, "a condition that is neither 0 nor 1"), hull(...a, ...b))],
+    ["parity", (a) => (requires(a[0] >= 0n, "bits of a number below 0"), BIT)]
+  ]
+);
+function intervalOf(name, given) {
+  const operator = OPERATORS.get(name);
+  if (!operator || given.length !== operator.length) {
+    throw new Unconfirmed(`the operator ${name} of ${given.length} arguments`);
+  }
+  const found = operator(...given);
+  requires(found[0] > -LARGEST2 && found[1] < LARGEST2, "numbers without bounds");
+  return found;
+}
+
+// clients/js/src/exponentials.js
+var PLACES3 = 512n;
+var ONE2 = 1n << PLACES3;
+var FINE = 2200n;
+var GUARDED = 2000n;
+var LARGEST_EPSILON = 300n;
+function fractionOf(text) {
+  const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  if (!parts2) throw new TypeError(`not a decimal >= 0: ${text}. Write it as text, such as "0.5".`);
+  const [, whole3, fraction2 = "", power2 = "0"] = parts2;
+  const places = Number(power2) - fraction2.length;
+  const digits = BigInt(whole3 + fraction2);
+  return places >= 0 ? [digits * 10n ** BigInt(places), 1n] : [digits, 10n ** BigInt(-places)];
+}
+function exponential([a, b], places) {
+  const halvings = 64n;
+  const one = 1n << places;
+  const x = (a << places) / (b << halvings);
+  let sum2 = one;
+  for (let term = one * x >> places, n = 1n; term; n++, term = term * x / (one * n)) sum2 += term;
+  for (let i = 0n; i < halvings; i++) sum2 = sum2 * sum2 >> places;
+  return sum2;
+}
+function oddsBelow(epsilon) {
+  const [a, b] = fractionOf(epsilon);
+  return exponential(a > LARGEST_EPSILON * b ? [LARGEST_EPSILON, 1n] : [a, b], PLACES3);
+}
+function normalBelow(a, b) {
+  const one = 1n << FINE;
+  const x = ((a < 0n ? -a : a) << FINE) / b;
+  const square = x * x >> FINE;
+  let sum2 = 0n;
+  for (let term = x, n = 3n; term; term = term * square / (one * n), n += 2n) sum2 += term;
+  const density = one * one / (exponential([square, 2n * one], FINE) * rootOfTwoPi(one) >> FINE);
+  const half = one / 2n;
+  const upper = sum2 * density >> FINE;
+  return a < 0n ? half - upper : half + upper;
+}
+function rootOfTwoPi(one) {
+  const arctangent = (n) => {
+    let sum2 = 0n;
+    for (let power2 = one / n, k = 1n, sign = 1n; power2; power2 /= n * n, k += 2n, sign = -sign) sum2 += sign * power2 / k;
+    return sum2;
+  };
+  const pi = 4n * (4n * arctangent(5n) - arctangent(239n));
+  return rootOf(2n * pi * one);
+}
+function rootOf(square) {
+  let root2 = 1n << BigInt(square.toString(2).length + 1 >> 1);
+  for (let next = root2 + square / root2 >> 1n; next < root2; next = root2 + square / root2 >> 1n) root2 = next;
+  return root2;
+}
+function normalKeeps([s, t], epsilon, delta) {
+  if (s === 0n) return true;
+  const [a, b] = fractionOf(epsilon);
+  const [c, d] = fractionOf(delta);
+  if (a > 50n * b || s > 50n * t || a * t > 50n * b * s || c << 1900n < d) return false;
+  const below = 2n * s * t * b;
+  const upper = normalBelow(s * s * b - 2n * a * t * t, below);
+  const lower = normalBelow(-s * s * b - 2n * a * t * t, below);
+  const found = upper - (exponential([a, b], FINE) * lower >> FINE) + (1n << FINE - GUARDED);
+  return found * d <= c << FINE;
+}
 
 // clients/js/src/syntax.js
 var DRAWING = `
@@ -718,9 +834,10 @@ var NAME = /^[a-z][a-z0-9_]*$/;
 var DECIMAL = /^[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?$/;
 var MOST_DEPTH = 100;
 var MOST_WORD = 512;
+var MOST_ITEMS = 50;
 var MOST_DIGITS = 1e3;
 var TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title unit".split(" ");
-var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most".split(" ")]);
+var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most items".split(" ")]);
 var SAID = new Set("epsilon delta kind relation words".split(" "));
 var WORDS = new Set("title question purpose answers".split(" "));
 function needs(holds, why) {
@@ -780,7 +897,7 @@ function setsOf(options, most) {
   }
   return found;
 }
-function checkInput(input, names, most) {
+function checkInput(input, names, most, items) {
   needs(isObject(input), "no input");
   const { kind } = input;
   if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
@@ -792,7 +909,7 @@ function checkInput(input, names, most) {
     if (most !== void 0) counted(most, 1, names?.length ?? 200);
     if (names === null) return;
     needs(names.every((name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
-    const counts2 = most === void 0 ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
+    const counts2 = items !== void 0 ? [BigInt(names.length) ** BigInt(items.length)] : most === void 0 ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
     needs(counts2.includes(count), "more or fewer names than answers");
   } else if (kind === "word") {
     needs(hasKeys(input, "kind", "length"), "another input");
@@ -823,8 +940,8 @@ function checkPart(part, known2) {
     if (kind === "uint") counted(sizes[0], 1, 8);
   }
 }
-function checkProgram({ input, tables, steps, memo, report, answers: answers2 = null, at_most }) {
-  checkInput(input, answers2, at_most);
+function checkProgram({ input, tables, steps, memo, report, answers: answers2 = null, at_most, items }) {
+  checkInput(input, answers2, at_most, items);
   needs(isObject(tables) && Array.isArray(steps), "no tables or no steps");
   const known2 = /* @__PURE__ */ new Map([["value", "number"]]);
   const define = (name, kind) => {
@@ -850,190 +967,24 @@ function checkForm(definition) {
   const names = definition.answers ?? [];
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(!("labels" in definition) || definition.labels === true && !!definition.memo, "labels of no memo");
+  if ("items" in definition) checkItems(definition);
   needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
   needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
   needs(isObject(languages) && Object.entries(languages).every(([, said3]) => isObject(said3) && Object.keys(said3).every((key) => WORDS.has(key)) && (said3.answers ?? names).length === names.length), "other translations");
+}
+function checkItems({ items, answers: answers2, at_most: most }) {
+  needs(Array.isArray(items) && items.length > 1 && items.length <= MOST_ITEMS && Array.isArray(answers2) && most === void 0, "items of no grid");
+  needs(new Set(items.map((each) => each?.name)).size === items.length, "items that are not each one of its own");
+  for (const each of items) {
+    needs(isObject(each) && hasKeys(each, "name", "text", "languages") && isText(each.name) && isText(each.text), "an item of another form");
+    needs(isObject(each.languages) && Object.values(each.languages).every(isText), "other translations of an item");
+  }
 }
 function checkGuarantee({ guarantee, memo }) {
   const figures2 = /* @__PURE__ */ new Set([...SAID, ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
   needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
   needs(Object.keys(guarantee).every((key) => figures2.has(key)), "figures of its own");
   needs(Object.entries(guarantee).every(([, figure]) => figure === null || isText(figure)), "figures that are no texts");
-}
-
-// clients/js/src/likelihoods.js
-var MOST2 = 2 ** 21;
-var RUN = 32;
-var lift = (operate) => (...given) => {
-  const draws = given.flatMap((each) => each?.draws ?? []);
-  const valueOf = () => operate(...given.map((each) => each?.valueOf()));
-  return draws.length ? { draws, valueOf, toString: valueOf } : valueOf();
-};
-var chance = ({ size, odds }, value) => odds === void 0 ? value < size ? 1 / size : 0 : value ? odds : 1 - odds;
-function toldBy({ steps, report: { parts: parts2 } }, report) {
-  const text = JSON.stringify([steps, parts2]);
-  const named = new Map(steps);
-  const told = /* @__PURE__ */ new Map();
-  const isBit = (expression) => {
-    const [operator, ...given] = named.get(expression) ?? expression;
-    return /^(kept_bits|bits?|eq|lt|ge)$/.test(operator) || operator === "xor" && given.every(isBit);
-  };
-  const isRest = (expression, size) => {
-    const [operator, , by] = named.get(expression) ?? expression;
-    return operator === "mod" && by <= size;
-  };
-  const tell = (expression, numbers, name) => {
-    if (named.has(expression)) return tell(named.get(expression), numbers, expression);
-    const [operator, a, b] = [expression].flat();
-    const from = named.get(a);
-    if (operator === "add" && a[0] === "mul" && a[1] > 1 && (isBit(b) || isRest(b, a[1]))) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
-    if (operator === "at" && b >= 0) tell(a, Object.assign([], { [b]: numbers[0] }));
-    if (/below/.test(operator)) told.set(name, { drawn: numbers });
-    if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && text.split(`"${a}"`).length === 3) {
-      const ways = numbers.map((each, i) => each === b - 1 + i ? i + 1 : +(each < b + i && numbers.indexOf(each) === i));
-      told.set(name, { numbers, likely: ways.reduce((all, each, i) => all * each / (b + i), 1) });
-    }
-  };
-  parts2.forEach(([, name], i) => tell(name, report[i]));
-  return told;
-}
-function trials(program, report) {
-  const { steps } = program.definition;
-  const told = toldBy(program.definition, report);
-  const made2 = /* @__PURE__ */ new Map();
-  const kept2 = /* @__PURE__ */ new Set();
-  const path = [];
-  let known2 = [];
-  let left = MOST2;
-  let likely = 0;
-  let first;
-  let choice = 0;
-  let step = 0;
-  let place2 = 0;
-  const spend = (trials2 = 1) => {
-    if ((left -= trials2) < 0) throw new RangeError("too many outcomes");
-  };
-  const times2 = (factor) => {
-    likely += Math.log(factor);
-  };
-  const be = (drawn2, value) => {
-    if (drawn2.value !== void 0) times2(+(drawn2.value == value));
-    else {
-      known2.push(drawn2);
-      times2(chance(drawn2, value));
-      drawn2.value = value;
-    }
-  };
-  const pick = (size) => {
-    if (choice === path.length) path.push([0, size]);
-    return path[choice++][0];
-  };
-  const unknown = (size, odds) => {
-    const valueOf = () => {
-      if (drawn2.value === void 0) be(drawn2, pick(size));
-      return drawn2.value;
-    };
-    const drawn2 = { draws: [], size, odds, value: void 0, valueOf, toString: valueOf };
-    drawn2.draws.push(drawn2);
-    return drawn2;
-  };
-  const some = (n, size, odds) => {
-    const count = sized(n);
-    const from = place2;
-    place2 += count;
-    const name = [step, from, count, size, odds].join();
-    if (!made2.has(name)) {
-      spend(count);
-      made2.set(name, Array.from({ length: count }, () => unknown(size, odds)));
-    }
-    const found = made2.get(name);
-    told.get(steps[step][0])?.drawn?.slice(from, place2).forEach((value, i) => be(found[i], value));
-    return found;
-  };
-  const draws = new Draws(() => {
-    throw new RangeError("endlessly many outcomes");
-  });
-  Object.assign(draws, {
-    geometric: draws.read,
-    bits: (t, n) => some(n, 2, Number(t) / 2 ** 64),
-    bit_at: draws.bit,
-    belows: (b, n) => some(n, Number(b)),
-    subset: (m, n) => {
-      let low = 0;
-      return Array.from({ length: sized(n) }, (_, i) => {
-        times2((i + 1) / (m - i));
-        low += 1 + pick(m - n + i + 1 - low);
-        return low - 1;
-      });
-    },
-    // Two draws of the same words depend on each other, which is not worked out.
-    kept: (name, label, v, a, n) => {
-      if (kept2.size === kept2.add(`${label} ${v}`).size) throw new RangeError("words that are drawn twice");
-      return name === "kept_bits" ? draws.bits(a, n) : draws.belows_from(a, n);
-    }
-  });
-  const solve = (each2, target, [drawn2, ...rest]) => {
-    spend();
-    if (!drawn2) return +(each2.valueOf() == target);
-    let sum = 0;
-    for (drawn2.value = 0; drawn2.value < drawn2.size; drawn2.value++) sum += chance(drawn2, drawn2.value) * solve(each2, target, rest);
-    drawn2.value = void 0;
-    return sum;
-  };
-  const once = (answer2) => {
-    for (const drawn2 of known2) drawn2.value = void 0;
-    known2 = [];
-    kept2.clear();
-    choice = 0;
-    likely = 0;
-    spend(RUN + program.size);
-    const run = { values: [answer2], draws, lift };
-    for (step = 0; step < steps.length; step++) {
-      place2 = 0;
-      const found = told.get(steps[step][0]);
-      times2(found?.likely ?? 1);
-      run.values.push(found?.numbers ?? program.steps[step](run));
-    }
-    const open = [];
-    program.parts.forEach((part, i) => {
-      const found = part.value(run);
-      report[i].forEach((target, j) => {
-        const each2 = found[j] ?? 0;
-        if (each2.size) be(each2, target);
-        else open.push([each2, target]);
-      });
-    });
-    const seen = /* @__PURE__ */ new Set();
-    for (const [{ draws: draws2 = [] }] of open) for (const drawn2 of new Set(draws2)) seen.has(drawn2) ? drawn2.valueOf() : seen.add(drawn2);
-    for (const [each2, target] of open) {
-      if (likely === -Infinity) return 0;
-      times2(solve(each2, target, [...new Set(each2.draws)].filter(({ value }) => value === void 0)));
-    }
-    if (likely === -Infinity) return 0;
-    first ??= likely;
-    return Math.exp(likely - first);
-  };
-  const each = Array.from({ length: Number(program.definition.input.count) }, (_, answer2) => {
-    for (let sum = 0; ; ) {
-      sum += once(answer2);
-      while (path.length && path[path.length - 1][0] + 1 === path[path.length - 1][1]) path.pop();
-      if (!path.length) return sum;
-      path[path.length - 1][0]++;
-    }
-  });
-  const all = each.reduce((sum, one) => sum + one);
-  return each.map((one) => ({ likelihood: one * Math.exp(first ?? 0), share: all && one / all }));
-}
-function likelihoods(program, report) {
-  const { kind, count, text } = program.definition.input;
-  if (report.length !== program.size) throw new RangeError(`a report has ${program.size} bytes: got ${report.length}`);
-  if (kind !== "answer" || text || count > MOST2 / RUN) return void 0;
-  let at2 = 0;
-  try {
-    return trials(program, program.parts.map((part) => part.read(report.subarray(at2, at2 += part.size))));
-  } catch {
-    return void 0;
-  }
 }
 
 // clients/js/src/program.js
@@ -1181,8 +1132,8 @@ var Program = class {
       return (run) => seeded(...worked(run));
     }
     if (name === "list") return worked;
-    const whole2 = WHOLE.get(name);
-    if (whole2) return (run) => whole2(...worked(run));
+    const whole3 = WHOLE.get(name);
+    if (whole3) return (run) => whole3(...worked(run));
     const each = (
       /** @type {any} */
       EACH.get(name)
@@ -1329,8 +1280,8 @@ function falling({ first, ratio, digits, floor, count }) {
   let total = 0n;
   const totals = [0];
   for (let i = 0; i < count; i++) {
-    const whole2 = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
-    total += whole2 > least ? whole2 : least;
+    const whole3 = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
+    total += whole3 > least ? whole3 : least;
     totals.push(small(total));
     weight *= times2;
     exponent += power2;
@@ -1339,127 +1290,11 @@ function falling({ first, ratio, digits, floor, count }) {
   return totals;
 }
 function decimal(text) {
-  const [, whole2, fraction2 = "", power2 = "0"] = (
+  const [, whole3, fraction2 = "", power2 = "0"] = (
     /** @type {RegExpExecArray} */
     /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text)
   );
-  return [BigInt(whole2 + fraction2), Number(power2) - fraction2.length];
-}
-
-// clients/js/src/intervals.js
-var LARGEST2 = 1n << 4096n;
-var BIT = (
-  /** @type {Interval} */
-  [0n, 1n]
-);
-var Unconfirmed = class extends Error {
-  /** @param {string} why */
-  constructor(why) {
-    super(why);
-    this.name = "Unconfirmed";
-  }
-};
-var hull = (...ends) => [ends.reduce((a, b) => a < b ? a : b), ends.reduce((a, b) => a > b ? a : b)];
-var floored2 = (a, b) => a / b - (a % b !== 0n && a < 0n ? 1n : 0n);
-function requires(holds, why) {
-  if (!holds) throw new Unconfirmed(why);
-}
-var corners = (f) => (a, b) => hull(f(a[0], b[0]), f(a[0], b[1]), f(a[1], b[0]), f(a[1], b[1]));
-var natural = (...each) => each.forEach(([low]) => requires(low >= 0n, "bits of a number below 0"));
-var shifts = ([low, high]) => requires(low >= 0n && high <= 2048n, "a shift that may be too wide");
-var OPERATORS = /* @__PURE__ */ new Map(
-  /** @type {[string, (...given: Interval[]) => Interval][]} */
-  [
-    ["add", (a, b) => [a[0] + b[0], a[1] + b[1]]],
-    ["sub", (a, b) => [a[0] - b[1], a[1] - b[0]]],
-    ["mul", corners((a, b) => a * b)],
-    ["div", (a, b) => (requires(b[0] > 0n, "a division by 0"), corners(floored2)(a, b))],
-    ["mod", (a, b) => (requires(b[0] > 0n, "a division by 0"), a[0] >= 0n && a[1] < b[0] ? a : [0n, b[1] - 1n])],
-    ["shr", (a, b) => (shifts(b), corners((x, y) => x >> y)(a, b))],
-    ["shl", (a, b) => (shifts(b), corners((x, y) => x << y)(a, b))],
-    ["and", (a, b) => (natural(a, b), [0n, a[1] < b[1] ? a[1] : b[1]])],
-    ["xor", (a, b) => (natural(a, b), [0n, (1n << BigInt((a[1] | b[1]).toString(2).length)) - 1n])],
-    ["min", (a, b) => [hull(a[0], b[0])[0], hull(a[1], b[1])[0]]],
-    ["max", (a, b) => [hull(a[0], b[0])[1], hull(a[1], b[1])[1]]],
-    ["lt", (a, b) => a[1] < b[0] ? [1n, 1n] : a[0] >= b[1] ? [0n, 0n] : BIT],
-    ["ge", (a, b) => a[0] >= b[1] ? [1n, 1n] : a[1] < b[0] ? [0n, 0n] : BIT],
-    ["eq", (a, b) => a[1] < b[0] || b[1] < a[0] ? [0n, 0n] : BIT],
-    ["where", (c, a, b) => (requires(c[0] >= 0n && c[1] <= 1n, "a condition that is neither 0 nor 1"), hull(...a, ...b))],
-    ["parity", (a) => (requires(a[0] >= 0n, "bits of a number below 0"), BIT)]
-  ]
-);
-function intervalOf(name, given) {
-  const operator = OPERATORS.get(name);
-  if (!operator || given.length !== operator.length) {
-    throw new Unconfirmed(`the operator ${name} of ${given.length} arguments`);
-  }
-  const found = operator(...given);
-  requires(found[0] > -LARGEST2 && found[1] < LARGEST2, "numbers without bounds");
-  return found;
-}
-
-// clients/js/src/exponentials.js
-var PLACES3 = 512n;
-var ONE2 = 1n << PLACES3;
-var FINE = 2200n;
-var GUARDED = 2000n;
-var LARGEST_EPSILON = 300n;
-function fractionOf(text) {
-  const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
-  if (!parts2) throw new TypeError(`not a decimal >= 0: ${text}. Write it as text, such as "0.5".`);
-  const [, whole2, fraction2 = "", power2 = "0"] = parts2;
-  const places = Number(power2) - fraction2.length;
-  const digits = BigInt(whole2 + fraction2);
-  return places >= 0 ? [digits * 10n ** BigInt(places), 1n] : [digits, 10n ** BigInt(-places)];
-}
-function exponential([a, b], places) {
-  const halvings = 64n;
-  const one = 1n << places;
-  const x = (a << places) / (b << halvings);
-  let sum = one;
-  for (let term = one * x >> places, n = 1n; term; n++, term = term * x / (one * n)) sum += term;
-  for (let i = 0n; i < halvings; i++) sum = sum * sum >> places;
-  return sum;
-}
-function oddsBelow(epsilon) {
-  const [a, b] = fractionOf(epsilon);
-  return exponential(a > LARGEST_EPSILON * b ? [LARGEST_EPSILON, 1n] : [a, b], PLACES3);
-}
-function normalBelow(a, b) {
-  const one = 1n << FINE;
-  const x = ((a < 0n ? -a : a) << FINE) / b;
-  const square = x * x >> FINE;
-  let sum = 0n;
-  for (let term = x, n = 3n; term; term = term * square / (one * n), n += 2n) sum += term;
-  const density = one * one / (exponential([square, 2n * one], FINE) * rootOfTwoPi(one) >> FINE);
-  const half = one / 2n;
-  const upper = sum * density >> FINE;
-  return a < 0n ? half - upper : half + upper;
-}
-function rootOfTwoPi(one) {
-  const arctangent = (n) => {
-    let sum = 0n;
-    for (let power2 = one / n, k = 1n, sign = 1n; power2; power2 /= n * n, k += 2n, sign = -sign) sum += sign * power2 / k;
-    return sum;
-  };
-  const pi = 4n * (4n * arctangent(5n) - arctangent(239n));
-  return rootOf(2n * pi * one);
-}
-function rootOf(square) {
-  let root2 = 1n << BigInt(square.toString(2).length + 1 >> 1);
-  for (let next = root2 + square / root2 >> 1n; next < root2; next = root2 + square / root2 >> 1n) root2 = next;
-  return root2;
-}
-function normalKeeps([s, t], epsilon, delta) {
-  if (s === 0n) return true;
-  const [a, b] = fractionOf(epsilon);
-  const [c, d] = fractionOf(delta);
-  if (a > 50n * b || s > 50n * t || a * t > 50n * b * s || c << 1900n < d) return false;
-  const below = 2n * s * t * b;
-  const upper = normalBelow(s * s * b - 2n * a * t * t, below);
-  const lower = normalBelow(-s * s * b - 2n * a * t * t, below);
-  const found = upper - (exponential([a, b], FINE) * lower >> FINE) + (1n << FINE - GUARDED);
-  return found * d <= c << FINE;
+  return [BigInt(whole3 + fraction2), Number(power2) - fraction2.length];
 }
 
 // clients/js/src/laws.js
@@ -1638,8 +1473,8 @@ function together(given, work, size, ends) {
   const parts2 = partsOf(given);
   requires(parts2.some((each) => each instanceof Mixed), "numbers of the answer that are not followed");
   requires(parts2.every((each) => !each.open && (each instanceof Mixed || each.secret)), "a vector of what was given away and what was not");
-  const whole2 = mixed(ends, parts2, work);
-  return Array.from({ length: size }, (_, i) => new Mixed(ends, whole2.hidden, whole2.choices, () => whole2.get()[i]));
+  const whole3 = mixed(ends, parts2, work);
+  return Array.from({ length: size }, (_, i) => new Mixed(ends, whole3.hidden, whole3.choices, () => whole3.get()[i]));
 }
 function floyd2(vector, b) {
   requires(isNumber(b) && Number(b) >= 1, "a bound that is drawn");
@@ -1880,8 +1715,8 @@ var Look = class {
       /** @type {[any, bigint]} */
       [each, 1n]
     ));
-    const whole2 = new Hidden(() => every);
-    return Array.from({ length: n }, (_, i) => new Mixed(ends, [whole2], [], () => whole2.at[i]));
+    const whole3 = new Hidden(() => every);
+    return Array.from({ length: n }, (_, i) => new Mixed(ends, [whole3], [], () => whole3.at[i]));
   }
   /** @param {any[]} vector @param {boolean} free */
   shuffle(vector, free) {
@@ -2088,10 +1923,259 @@ function* looks(definition, ever = false) {
   }
 }
 
-// clients/js/src/ticks.js
+// clients/js/src/grid.js
 var WORD2 = 1n << 64n;
+var MOST_ITEMS2 = 50;
+var MOST_ASKED = 20;
+var MOST_ANSWERS = 40;
+function numberOfGrid(answer2, { answers: answers2, items }) {
+  const names = answers2.map(canonicalText);
+  const known2 = items.map(({ name }) => name);
+  const given = answer2 !== null && typeof answer2 === "object" ? answer2 : {};
+  const unknown = Object.keys(given).find((name) => !known2.includes(name));
+  if (unknown !== void 0) throw new RangeError(`there is no item ${unknown}, only ${known2.join(", ")}`);
+  const places = known2.map((name) => Object.hasOwn(given, name) ? names.indexOf(canonicalText(`${given[name]}`)) : -1);
+  const missing = places.indexOf(-1);
+  if (missing >= 0) throw new RangeError(`the answer to ${known2[missing]} must be one of ${answers2.join(", ")}: got ${given[known2[missing]]}`);
+  return places.reduceRight((sum2, place2) => sum2 * BigInt(names.length) + BigInt(place2), 0n);
+}
+var whole = (number) => number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`;
+function running(weights) {
+  let total = 0n;
+  return weights.map((each) => whole(total += each));
+}
+var sum = (weights) => weights.reduce((a, b) => a + b, 0n);
+function gridProgram(items, d, asked, size, least, weights, high) {
+  const [upper, lower] = [weights.slice(least), weights.slice(0, least)];
+  const slots = Array.from({ length: asked }, (_, slot) => slot);
+  const steps = [
+    ["asked", ["subset", items, asked]],
+    ["likelier", ["bit", high]],
+    ["upper", ["below", whole(sum(upper))]],
+    ["lower", ["below", whole(sum(lower))]],
+    ["turns", ["shuffle", "slots"]]
+  ];
+  for (const slot of slots) steps.push([`others${slot}`, ["subset", d - 1, size]], [`place${slot}`, ["below", size]]);
+  steps.push(["hits", ["where", "likelier", ["add", least, ["rank", "uppers", "upper"]], ["rank", "lowers", "lower"]]]);
+  const cells = [];
+  for (const slot of slots) {
+    const [item, row2, place2, own] = [["at", "asked", slot], `row${slot}`, `place${slot}`, `own${slot}`];
+    steps.push(
+      [own, ["mod", ["div", "value", ["at", "powers", item]], d]],
+      [row2, ["add", `others${slot}`, ["ge", `others${slot}`, own]]],
+      [`cells${slot}`, ["add", ["mul", d, item], ["put", row2, place2, ["where", ["lt", ["at", "turns", slot], "hits"], own, ["at", row2, place2]]]]]
+    );
+    for (let number = 0; number < size; number++) cells.push(["at", `cells${slot}`, number]);
+  }
+  steps.push(["report", ["sort", ["list", ...cells]]]);
+  const powers = Array.from({ length: items }, (_, i) => whole(BigInt(d) ** BigInt(i)));
+  return { steps, tables: { powers, uppers: running(upper), lowers: running(lower), slots } };
+}
+function ofGrid({ input, steps, tables, report }) {
+  if (steps[0]?.[0] !== "asked" || !Array.isArray(tables.powers) || steps[1]?.[0] !== "likelier") return void 0;
+  const found = new Map(steps);
+  const [items, asked] = (found.get("asked") ?? []).slice(1);
+  const d = found.get("own0")?.[2];
+  const size = found.get("others0")?.[2];
+  const least = found.get("hits")?.[2]?.[1];
+  requires([items, asked, d, size, least].every((each) => Number.isSafeInteger(each) && each > 0), "a grid of a size that is drawn");
+  requires(items <= MOST_ITEMS2 && asked <= Math.min(items, MOST_ASKED) && d <= MOST_ANSWERS && size < d && least <= asked, "a grid of another size");
+  const weights = Array.from({ length: asked + 1 }, (_, i) => choose(BigInt(asked), BigInt(i)) * BigInt(size) ** BigInt(i) * BigInt(d - size) ** BigInt(asked - i));
+  const [upper, lower] = [sum(weights.slice(least)), sum(weights.slice(0, least))];
+  const high = BigInt(found.get("likelier")[1]);
+  requires(high > 0n && high < WORD2, "a set that is always held, or never");
+  const rebuilt = gridProgram(items, d, asked, size, least, weights, found.get("likelier")[1]);
+  requires(JSON.stringify(steps) === JSON.stringify(rebuilt.steps), "other steps than those of a grid");
+  requires(Object.keys(tables).length === Object.keys(rebuilt.tables).length, "other tables than those of a grid");
+  for (const [name, table2] of Object.entries(rebuilt.tables)) {
+    requires(JSON.stringify(tables[name]) === JSON.stringify(table2), "other tables than those of a grid");
+  }
+  requires(input.kind === "answer" && BigInt(input.count) === BigInt(d) ** BigInt(items) && upper + lower <= 1n << 63n, "another number of answers");
+  const width = items * d <= 256 ? 1 : 2;
+  requires(JSON.stringify(report.parts) === JSON.stringify([["uint", "report", width, asked * size]]), "another report");
+  const [over, under] = [high * lower, (WORD2 - high) * upper];
+  return over > under ? quotient(over, under) : quotient(under, over);
+}
+
+// clients/js/src/likelihoods.js
+var MOST2 = 2 ** 21;
+var RUN = 32;
+var lift = (operate) => (...given) => {
+  const draws = given.flatMap((each) => each?.draws ?? []);
+  const valueOf = () => operate(...given.map((each) => each?.valueOf()));
+  return draws.length ? { draws, valueOf, toString: valueOf } : valueOf();
+};
+var chance = ({ size, odds }, value) => odds === void 0 ? value < size ? 1 / size : 0 : value ? odds : 1 - odds;
+function toldBy({ steps, report: { parts: parts2 } }, report) {
+  const text = JSON.stringify([steps, parts2]);
+  const named = new Map(steps);
+  const told = /* @__PURE__ */ new Map();
+  const isBit = (expression) => {
+    const [operator, ...given] = named.get(expression) ?? expression;
+    return /^(kept_bits|bits?|eq|lt|ge)$/.test(operator) || operator === "xor" && given.every(isBit);
+  };
+  const isRest = (expression, size) => {
+    const [operator, , by] = named.get(expression) ?? expression;
+    return operator === "mod" && by <= size;
+  };
+  const tell = (expression, numbers, name) => {
+    if (named.has(expression)) return tell(named.get(expression), numbers, expression);
+    const [operator, a, b] = [expression].flat();
+    const from = named.get(a);
+    if (operator === "add" && a[0] === "mul" && a[1] > 1 && (isBit(b) || isRest(b, a[1]))) tell(a[2], numbers.map((each) => Math.floor(each / a[1])));
+    if (operator === "at" && b >= 0) tell(a, Object.assign([], { [b]: numbers[0] }));
+    if (/below/.test(operator)) told.set(name, { drawn: numbers });
+    if (operator === "floyd" && /belows/.test(from) && from.at(-2) === b && text.split(`"${a}"`).length === 3) {
+      const ways = numbers.map((each, i) => each === b - 1 + i ? i + 1 : +(each < b + i && numbers.indexOf(each) === i));
+      told.set(name, { numbers, likely: ways.reduce((all, each, i) => all * each / (b + i), 1) });
+    }
+  };
+  parts2.forEach(([, name], i) => tell(name, report[i]));
+  return told;
+}
+function trials(program, report) {
+  const { steps } = program.definition;
+  const told = toldBy(program.definition, report);
+  const made2 = /* @__PURE__ */ new Map();
+  const kept2 = /* @__PURE__ */ new Set();
+  const path = [];
+  let known2 = [];
+  let left = MOST2;
+  let likely = 0;
+  let first;
+  let choice = 0;
+  let step = 0;
+  let place2 = 0;
+  const spend = (trials2 = 1) => {
+    if ((left -= trials2) < 0) throw new RangeError("too many outcomes");
+  };
+  const times2 = (factor) => {
+    likely += Math.log(factor);
+  };
+  const be = (drawn2, value) => {
+    if (drawn2.value !== void 0) times2(+(drawn2.value == value));
+    else {
+      known2.push(drawn2);
+      times2(chance(drawn2, value));
+      drawn2.value = value;
+    }
+  };
+  const pick = (size) => {
+    if (choice === path.length) path.push([0, size]);
+    return path[choice++][0];
+  };
+  const unknown = (size, odds) => {
+    const valueOf = () => {
+      if (drawn2.value === void 0) be(drawn2, pick(size));
+      return drawn2.value;
+    };
+    const drawn2 = { draws: [], size, odds, value: void 0, valueOf, toString: valueOf };
+    drawn2.draws.push(drawn2);
+    return drawn2;
+  };
+  const some = (n, size, odds) => {
+    const count = sized(n);
+    const from = place2;
+    place2 += count;
+    const name = [step, from, count, size, odds].join();
+    if (!made2.has(name)) {
+      spend(count);
+      made2.set(name, Array.from({ length: count }, () => unknown(size, odds)));
+    }
+    const found = made2.get(name);
+    told.get(steps[step][0])?.drawn?.slice(from, place2).forEach((value, i) => be(found[i], value));
+    return found;
+  };
+  const draws = new Draws(() => {
+    throw new RangeError("endlessly many outcomes");
+  });
+  Object.assign(draws, {
+    geometric: draws.read,
+    bits: (t, n) => some(n, 2, Number(t) / 2 ** 64),
+    bit_at: draws.bit,
+    belows: (b, n) => some(n, Number(b)),
+    subset: (m, n) => {
+      let low = 0;
+      return Array.from({ length: sized(n) }, (_, i) => {
+        times2((i + 1) / (m - i));
+        low += 1 + pick(m - n + i + 1 - low);
+        return low - 1;
+      });
+    },
+    // Two draws of the same words depend on each other, which is not worked out.
+    kept: (name, label, v, a, n) => {
+      if (kept2.size === kept2.add(`${label} ${v}`).size) throw new RangeError("words that are drawn twice");
+      return name === "kept_bits" ? draws.bits(a, n) : draws.belows_from(a, n);
+    }
+  });
+  const solve = (each2, target, [drawn2, ...rest]) => {
+    spend();
+    if (!drawn2) return +(each2.valueOf() == target);
+    let sum2 = 0;
+    for (drawn2.value = 0; drawn2.value < drawn2.size; drawn2.value++) sum2 += chance(drawn2, drawn2.value) * solve(each2, target, rest);
+    drawn2.value = void 0;
+    return sum2;
+  };
+  const once = (answer2) => {
+    for (const drawn2 of known2) drawn2.value = void 0;
+    known2 = [];
+    kept2.clear();
+    choice = 0;
+    likely = 0;
+    spend(RUN + program.size);
+    const run = { values: [answer2], draws, lift };
+    for (step = 0; step < steps.length; step++) {
+      place2 = 0;
+      const found = told.get(steps[step][0]);
+      times2(found?.likely ?? 1);
+      run.values.push(found?.numbers ?? program.steps[step](run));
+    }
+    const open = [];
+    program.parts.forEach((part, i) => {
+      const found = part.value(run);
+      report[i].forEach((target, j) => {
+        const each2 = found[j] ?? 0;
+        if (each2.size) be(each2, target);
+        else open.push([each2, target]);
+      });
+    });
+    const seen = /* @__PURE__ */ new Set();
+    for (const [{ draws: draws2 = [] }] of open) for (const drawn2 of new Set(draws2)) seen.has(drawn2) ? drawn2.valueOf() : seen.add(drawn2);
+    for (const [each2, target] of open) {
+      if (likely === -Infinity) return 0;
+      times2(solve(each2, target, [...new Set(each2.draws)].filter(({ value }) => value === void 0)));
+    }
+    if (likely === -Infinity) return 0;
+    first ??= likely;
+    return Math.exp(likely - first);
+  };
+  const each = Array.from({ length: Number(program.definition.input.count) }, (_, answer2) => {
+    for (let sum2 = 0; ; ) {
+      sum2 += once(answer2);
+      while (path.length && path[path.length - 1][0] + 1 === path[path.length - 1][1]) path.pop();
+      if (!path.length) return sum2;
+      path[path.length - 1][0]++;
+    }
+  });
+  const all = each.reduce((sum2, one) => sum2 + one);
+  return each.map((one) => ({ likelihood: one * Math.exp(first ?? 0), share: all && one / all }));
+}
+function likelihoods(program, report) {
+  const { kind, count, text } = program.definition.input;
+  if (report.length !== program.size) throw new RangeError(`a report has ${program.size} bytes: got ${report.length}`);
+  if (kind !== "answer" || text || count > MOST2 / RUN) return void 0;
+  let at2 = 0;
+  try {
+    return trials(program, program.parts.map((part) => part.read(report.subarray(at2, at2 += part.size))));
+  } catch {
+    return void 0;
+  }
+}
+
+// clients/js/src/ticks.js
+var WORD3 = 1n << 64n;
 var MOST_TICKS = 20;
-var MOST_ITEMS = 255;
+var MOST_ITEMS3 = 255;
 function numberOfTicks(answer2, { answers: answers2, at_most: most, input }) {
   const names = answers2.map(canonicalText);
   const ticks = Array.isArray(answer2) ? answer2.map((each) => names.indexOf(canonicalText(`${each}`))) : [-1];
@@ -2099,7 +2183,7 @@ function numberOfTicks(answer2, { answers: answers2, at_most: most, input }) {
   if (new Set(ticks).size < ticks.length) throw new RangeError(`each option must be ticked once: got ${answer2}`);
   if (ticks.length > most) throw new RangeError(`at most ${most} options may be ticked: got ${ticks.length}`);
   const numbered = BigInt(input.count) === setsOf(names.length, most) ? most : names.length;
-  return ticks.sort((a, b) => b - a).reduce((sum, tick2, place2) => sum + setsOf(tick2, numbered - place2), 0n);
+  return ticks.sort((a, b) => b - a).reduce((sum2, tick2, place2) => sum2 + setsOf(tick2, numbered - place2), 0n);
 }
 function ticksOf(number, { answers: { length }, at_most: most, input }) {
   const ticks = [];
@@ -2112,19 +2196,19 @@ function ticksOf(number, { answers: { length }, at_most: most, input }) {
   }
   return ticks;
 }
-var whole = (number) => number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`;
+var whole2 = (number) => number <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(number) : `${number}`;
 var gcd = (a, b) => b ? gcd(b, a % b) : a;
-function running(weights) {
+function running2(weights) {
   const over = weights.reduce(gcd, 0n);
   let total = 0n;
   return weights.map((each) => total += over ? each / over : 0n);
 }
 function setProgram(d, m, size, least, weights, high) {
-  const [uppers, lowers] = [weights.slice(least), weights.slice(0, least)].map(running);
+  const [uppers, lowers] = [weights.slice(least), weights.slice(0, least)].map(running2);
   const steps = [
     ["likelier", ["bit", high]],
-    ["upper", ["below", whole(uppers[uppers.length - 1])]],
-    ["lower", ["below", whole(lowers[lowers.length - 1])]],
+    ["upper", ["below", whole2(uppers[uppers.length - 1])]],
+    ["lower", ["below", whole2(lowers[lowers.length - 1])]],
     ["drawn", ["subset", d, size]],
     ["order", ["shuffle", "places"]],
     ["turns", ["shuffle", "slots"]]
@@ -2149,9 +2233,9 @@ function setProgram(d, m, size, least, weights, high) {
     return place2 < m ? ["where", ["lt", place2, "hits"], ["at", "own", ["at", "turns", place2]], other] : other;
   });
   steps.push(["report", ["sort", ["list", ...row2]]]);
-  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_2, c) => whole(setsOf(c, j + 1)))]);
+  const starts = Array.from({ length: m }, (_, j) => [0, ...Array.from({ length: d }, (_2, c) => whole2(setsOf(c, j + 1)))]);
   const [places, slots] = [size, m].map((count) => Array.from({ length: count }, (_, i) => i));
-  return { steps, tables: { starts, uppers: uppers.map(whole), lowers: lowers.map(whole), places, slots } };
+  return { steps, tables: { starts, uppers: uppers.map(whole2), lowers: lowers.map(whole2), places, slots } };
 }
 function ofTicks({ input, steps, tables, report }) {
   if (!Array.isArray(tables.starts) || steps[0]?.[0] !== "likelier") return void 0;
@@ -2160,11 +2244,11 @@ function ofTicks({ input, steps, tables, report }) {
   const least = found.get("hits")?.[2]?.[1];
   const m = tables.starts.length;
   requires([d, size, least].every((each) => Number.isSafeInteger(each) && each > 0), "sets of a size that is drawn");
-  requires(m <= Math.min(MOST_TICKS, d) && d + m <= MOST_ITEMS && size <= d && least <= Math.min(m, size), "sets of another size");
+  requires(m <= Math.min(MOST_TICKS, d) && d + m <= MOST_ITEMS3 && size <= d && least <= Math.min(m, size), "sets of another size");
   const weights = Array.from({ length: Math.min(m, size) + 1 }, (_, i) => choose(BigInt(m), BigInt(i)) * choose(BigInt(d), BigInt(size - i)));
   const [upper, lower] = [weights.slice(least), weights.slice(0, least)].map((part) => part.reduce((a, b) => a + b, 0n));
   const high = BigInt(found.get("likelier")[1]);
-  requires(high > 0n && high < WORD2 && upper > 0n && lower > 0n, "a set that is always held, or never");
+  requires(high > 0n && high < WORD3 && upper > 0n && lower > 0n, "a set that is always held, or never");
   const rebuilt = setProgram(d, m, size, least, weights, found.get("likelier")[1]);
   requires(JSON.stringify(steps) === JSON.stringify(rebuilt.steps), "other steps than those of ticked sets");
   for (const [name, table2] of Object.entries(rebuilt.tables)) {
@@ -2172,7 +2256,7 @@ function ofTicks({ input, steps, tables, report }) {
   }
   requires(input.kind === "answer" && BigInt(input.count) === setsOf(d, m), "another number of sets");
   requires(JSON.stringify(report.parts) === JSON.stringify([["uint", "report", 1, size]]), "another report");
-  const [over, under] = [high * lower, (WORD2 - high) * upper];
+  const [over, under] = [high * lower, (WORD3 - high) * upper];
   return over > under ? quotient(over, under) : quotient(under, over);
 }
 
@@ -2244,20 +2328,21 @@ var Client = class {
    */
   explain(report) {
     const names = this.definition.answers;
-    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names && this.definition.at_most === void 0 ? names[i] : i, ...each }));
+    return likelihoods(this.program, report)?.map((each, i) => ({ answer: names && this.definition.at_most === void 0 && !this.definition.items ? names[i] : i, ...each }));
   }
   /**
    * Checks an answer without drawing.
-   * @param {string | number} answer
+   * @param {any} answer
    * @throws {RangeError} for an answer that the collection does not have
    */
   check(answer2) {
     this.program.read(this.numbered(answer2));
   }
-  /** @param {string | number} answer */
+  /** @param {any} answer */
   numbered(answer2) {
-    const { answers: names, at_most: most } = this.definition;
+    const { answers: names, at_most: most, items } = this.definition;
     if (!names) return answer2;
+    if (items !== void 0) return numberOfGrid(answer2, this.definition);
     if (most !== void 0) return numberOfTicks(answer2, this.definition);
     const number = names.findIndex((name) => canonicalText(name) === canonicalText(`${answer2}`));
     if (number < 0) throw new RangeError(`the answer must be one of ${names.join(", ")}: got ${answer2}`);
@@ -2287,7 +2372,7 @@ function unrecoded(definition) {
 }
 
 // clients/js/src/loss.js
-var WORD3 = 1n << 64n;
+var WORD4 = 1n << 64n;
 var MOST_BOUND2 = 1n << 63n;
 var WINDOW = [
   ["kept", ["bit", "#t"]],
@@ -2304,8 +2389,8 @@ var SHAPES = [
     parts: [["uint", "drawn", "#size", "#n"]],
     largest({ t, m, n, size }, { input }) {
       answers(input, m + 1n, size);
-      requires(t > 0n && t < WORD3, "an answer that is always kept, or never");
-      return power(bothWays(t * m, WORD3 - t), n);
+      requires(t > 0n && t < WORD4, "an answer that is always kept, or never");
+      return power(bothWays(t * m, WORD4 - t), n);
     }
   },
   {
@@ -2320,8 +2405,8 @@ var SHAPES = [
     parts: [["uint", "report", "#size", "#n"]],
     largest({ m, n, p, size }, { input }) {
       answers(input, m + 1n, size);
-      requires(p > 0n && p < WORD3 && n > 0n && n <= m, "an answer that is always in the set, or never");
-      return bothWays(p * (m + 1n - n), (WORD3 - p) * n);
+      requires(p > 0n && p < WORD4 && n > 0n && n <= m, "an answer that is always in the set, or never");
+      return bothWays(p * (m + 1n - n), (WORD4 - p) * n);
     }
   },
   {
@@ -2350,16 +2435,16 @@ var SHAPES = [
     parts: [["float64", "cell", "*", "*", "#plus"]],
     largest({ t, digits, a, b, p, half, k, period }, { input }) {
       requires(a > 0n && b > 0n && a < MOST_BOUND2 && b < MOST_BOUND2 && period === a + b, "periods that overlap");
-      requires(lastOf(input) <= period && half === WORD3 / 2n && k === BigInt(digits.length) && k <= 40n, "another shape");
-      requires([t, p, ...digits].every((each) => each > 0n && each < WORD3), "an outcome that is impossible");
+      requires(lastOf(input) <= period && half === WORD4 / 2n && k === BigInt(digits.length) && k <= 40n, "another shape");
+      requires([t, p, ...digits].every((each) => each > 0n && each < WORD4), "an outcome that is impossible");
       const nexts = [];
       let [over, under] = [1n, 1n];
       for (const digit of digits) {
-        nexts.push([over * (WORD3 - digit), under * digit]);
-        [over, under] = [over * digit, under * (WORD3 - digit)];
+        nexts.push([over * (WORD4 - digit), under * digit]);
+        [over, under] = [over * digit, under * (WORD4 - digit)];
       }
-      nexts.push([over * WORD3, under * t]);
-      const [upper, lower] = [p * b, (WORD3 - p) * a];
+      nexts.push([over * WORD4, under * t]);
+      const [upper, lower] = [p * b, (WORD4 - p) * a];
       const ratios = nexts.flatMap(([x, y]) => [bothWays(x, y), bothWays(x * lower, y * upper)]);
       return [bothWays(upper, lower), ...ratios].reduce((one, other) => one > other ? one : other);
     }
@@ -2381,8 +2466,8 @@ var SHAPES = [
       const last = lastOf(input);
       requires(w > 0n && w <= m && last <= m && a > 0n && b > 0n, "another shape");
       const inside = (v) => (v + w < m ? v + w : m) - (v > w ? v - w : 0n);
-      const sum = (count) => a * count + b * (m - count);
-      const sums = [inside(0n), inside(last), 2n * w < m ? 2n * w : m].map(sum);
+      const sum2 = (count) => a * count + b * (m - count);
+      const sums = [inside(0n), inside(last), 2n * w < m ? 2n * w : m].map(sum2);
       const [least, most] = [sums.reduce((x, y) => x < y ? x : y), sums.reduce((x, y) => x > y ? x : y)];
       requires(most <= MOST_BOUND2, "a draw that there is not");
       return product(bothWays(a, b), quotient(most, least));
@@ -2418,8 +2503,8 @@ var SHAPES = [
     parts: [["float64", "cell", "*", "*", "#plus"]],
     largest(found, { input }) {
       const [least, most] = [found.a, found.a + found.b * lastOf(input)];
-      requires(found.p <= WORD3 && least > 0n && most < WORD3, "a number that one answer alone can give");
-      const numbers = [quotient(most, least), quotient(WORD3 - least, WORD3 - most), ofWindow(found, lastOf(input))];
+      requires(found.p <= WORD4 && least > 0n && most < WORD4, "a number that one answer alone can give");
+      const numbers = [quotient(most, least), quotient(WORD4 - least, WORD4 - most), ofWindow(found, lastOf(input))];
       return numbers.reduce((one, other) => one > other ? one : other);
     }
   },
@@ -2438,8 +2523,8 @@ var SHAPES = [
       requires(k > 0n && k <= n && n <= 60n && m === (1n << k) - 1n, "other cells than the bits of what is asked");
       requires(JSON.stringify(tables.places) === JSON.stringify(Array.from({ length: Number(k) }, (_, i) => i)), "other bits");
       requires(input.kind === "answer" && BigInt(input.count) === 1n << n, "another number of sets");
-      requires(2n * n <= 1n << 8n * size && t > 0n && t < WORD3, "another shape");
-      return bothWays(t * m, WORD3 - t);
+      requires(2n * n <= 1n << 8n * size && t > 0n && t < WORD4, "another shape");
+      return bothWays(t * m, WORD4 - t);
     }
   },
   ...["sub", "xor"].map((moved) => ({
@@ -2460,14 +2545,14 @@ var SHAPES = [
       const [least, most] = hashed(definition, ["direction", "vector", "hash"]);
       requires(k > 0n && a > 0n && a + k === m && least >= 0n && most < m, "places or hashes beyond the last place");
       requires(moved === "sub" || (m & m - 1n) === 0n, "places that are moved beyond the last one");
-      requires(n * m <= 1n << 8n * size && t > 0n && t < WORD3, "another shape");
-      return bothWays(t * a, (WORD3 - t) * k);
+      requires(n * m <= 1n << 8n * size && t > 0n && t < WORD4, "another shape");
+      return bothWays(t * a, (WORD4 - t) * k);
     }
   }))
 ];
 function ofWindow({ t, w, m }, last) {
-  requires(t > 0n && t < WORD3 && w > 0n && m > 0n && last <= m, "another shape");
-  return bothWays(t * m, (WORD3 - t) * w);
+  requires(t > 0n && t < WORD4 && w > 0n && m > 0n && last <= m, "another shape");
+  return bothWays(t * m, (WORD4 - t) * w);
 }
 var NORMAL = { steps: [["noise", ["normal", "#k"]], ["noisy", ["add", "value", "noise"]]], parts: [["float64", "noisy", "*", "*", "#plus"]] };
 function ofFalling(table2, m, last) {
@@ -2536,8 +2621,8 @@ function openOf(shape, { steps, report }) {
   return matches(shape.steps, steps, found) && matches(shape.parts, report.parts, found) ? found : void 0;
 }
 function check(definition, most) {
-  const ticked = ofTicks(definition);
-  if (ticked) return requires(ticked <= most, "the program gives away more than is stated");
+  const rebuilt = ofTicks(definition) ?? ofGrid(definition);
+  if (rebuilt) return requires(rebuilt <= most, "the program gives away more than is stated");
   for (const shape of SHAPES) {
     const found = openOf(shape, definition);
     if (found) return requires(shape.largest(found, definition) <= most, "the program gives away more than is stated");
@@ -2569,9 +2654,9 @@ function confirmSurvey({ ask, questions, guarantee }) {
   }
   for (const kind of ["epsilon", "delta"]) {
     const largest = questions.map((question) => fractionOf(question.guarantee[kind])).sort(falling2).slice(0, ask);
-    const [sum, over] = largest.reduce(([a, b], [c, d]) => [a * d + c * b, b * d], [0n, 1n]);
+    const [sum2, over] = largest.reduce(([a, b], [c, d]) => [a * d + c * b, b * d], [0n, 1n]);
     const [most, under] = fractionOf(guarantee[kind]);
-    requires(sum * under <= most * over, "the questions together lose more than is stated");
+    requires(sum2 * under <= most * over, "the questions together lose more than is stated");
   }
 }
 var falling2 = ([a, b], [c, d]) => a * d > c * b ? -1 : a * d < c * b ? 1 : 0;
@@ -2607,8 +2692,8 @@ function confirm(given) {
   const [c, d] = fractionOf(cap);
   requires(a * d >= c * b, "all answers together lose less than one of them");
   if (a * d === c * b) return;
-  const whole2 = oddsBelow(lifetime);
-  seek(looks(definition, true), ({ look, largest, every }) => largest <= most && look.draws * c * b <= a * d || every !== void 0 && every <= whole2);
+  const whole3 = oddsBelow(lifetime);
+  seek(looks(definition, true), ({ look, largest, every }) => largest <= most && look.draws * c * b <= a * d || every !== void 0 && every <= whole3);
 }
 var known = /* @__PURE__ */ new WeakMap();
 function confirmOnce(definition) {
@@ -2829,8 +2914,8 @@ function checked(stored) {
   if (!stored) throw new Error("the budget of this device was cleared; open it again, which starts a new budget and reports that");
   const { limits, spent, labels } = stored;
   const units = [limits?.lifetime, limits?.day ?? 0, spent?.lifetime, spent?.day];
-  const whole2 = units.every((each) => Number.isSafeInteger(each) && each >= 0);
-  if (whole2 && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
+  const whole3 = units.every((each) => Number.isSafeInteger(each) && each >= 0);
+  if (whole3 && typeof spent.date === "string" && Array.isArray(labels) && stored.secret instanceof Uint8Array) return stored;
   throw new Error("the record of this device's budget is damaged; clear it, which starts a new budget and reports that");
 }
 function today(spent, now2) {
@@ -2848,9 +2933,9 @@ function costOf({ epsilon, delta, answer_epsilon: together2 = epsilon }) {
 function unitsOf(text, up2) {
   const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts2) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
-  const [, whole2, fraction2 = "", power2 = "0"] = parts2;
+  const [, whole3, fraction2 = "", power2 = "0"] = parts2;
   const places = UNITS + Number(power2) - fraction2.length;
-  const digits = BigInt(whole2 + fraction2);
+  const digits = BigInt(whole3 + fraction2);
   const cut2 = 10n ** BigInt(Math.abs(places));
   const units = Number(places >= 0 ? digits * cut2 : digits / cut2 + (up2 && digits % cut2 ? 1n : 0n));
   if (!Number.isSafeInteger(units)) throw new RangeError(`a limit must be at most 9007199: got ${text}`);
@@ -3846,18 +3931,24 @@ function checkLayout({ ask, report, questions }, clients) {
 // clients/survey/src/questions.js
 var FEW = 12;
 var MOST_TEXT = 1e3;
+var MOST_SHORT = 3;
 var MOST_SETS = 64;
 function wordsOf({ name, title, question = "", purpose, answers: answers2, kind, languages = {} }) {
   const tags = Object.keys(languages);
   const found = tags.find((tag2) => tag2.toLowerCase() === language) ?? tags.find((tag2) => tag2.split("-")[0].toLowerCase() === language);
   const translated = found ? languages[found] : {};
-  const own = kind === "yes-no" && `${answers2}` === "yes,no" ? [say("answer.yes"), say("answer.no")] : answers2;
+  const own = (kind === "yes-no" || kind === "grid") && `${answers2}` === "yes,no" ? [say("answer.yes"), say("answer.no")] : answers2;
   return {
     title: translated.title || title || name,
     question: translated.question || question,
     purpose: translated.purpose || purpose,
     answers: translated.answers || own || void 0
   };
+}
+function itemText({ text, languages }) {
+  const tags = Object.keys(languages);
+  const found = tags.find((tag2) => tag2.toLowerCase() === language) ?? tags.find((tag2) => tag2.split("-")[0].toLowerCase() === language);
+  return found && languages[found] || text;
 }
 var Question = class {
   /**
@@ -3872,7 +3963,7 @@ var Question = class {
     this.name = name;
     this.place = place2;
     const { question, title } = this.words;
-    this.text = question || title;
+    this.text = question || (this.items && title === this.definition.name ? "" : title);
     this.hidden = place2 || question && question !== heading ? null : "hidden";
   }
   /** @param {string} part */
@@ -3883,8 +3974,13 @@ var Question = class {
   get legend() {
     return [this.place && this.place.count > 1 ? el("span", { class: "place" }, say("ask.place", this.place), " ") : null, this.text];
   }
+  /** The items of a grid, each with the same answers. @returns {any[] | undefined} */
+  get items() {
+    return this.definition.items;
+  }
   /** The question, if it cannot be answered. */
   listed() {
+    if (this.items) return [el("p", { class: "asked" }, this.text), el("ul", {}, this.items.map((item) => el("li", {}, itemText(item))))];
     const { answers: answers2 } = this.words;
     const list = answers2 && answers2.length <= FEW ? el("ul", {}, answers2.map((answer2) => el("li", {}, answer2))) : null;
     const text = this.hidden ? null : el("p", { class: "asked" }, this.text);
@@ -3898,6 +3994,12 @@ var Question = class {
   get each() {
     const { answers: answers2 } = this.words;
     const { at_most: most, input } = this.definition;
+    if (this.items && answers2) {
+      const { items } = this;
+      if (BigInt(input.count) > BigInt(MOST_SETS)) return void 0;
+      const chosen = (number, row2) => answers2[Math.floor(number / answers2.length ** row2) % answers2.length];
+      return Array.from({ length: Number(input.count) }, (_, number) => items.map((item, row2) => `${itemText(item)}: ${chosen(number, row2)}`).join(", "));
+    }
     if (!answers2 || most === void 0) return answers2;
     if (BigInt(input.count) > BigInt(MOST_SETS)) return void 0;
     return Array.from({ length: Number(input.count) }, (_, number) => ticksOf(BigInt(number), this.definition).map((place2) => answers2[place2]).join(", ") || say("ask.none"));
@@ -3926,6 +4028,25 @@ var Question = class {
     const options = names.map((name, i) => box(answers2[i], { value: name }));
     return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options, none);
   }
+  /** A row of answers for each item of a grid. */
+  grid() {
+    const { answers: names } = this.definition;
+    const answers2 = (
+      /** @type {string[]} */
+      this.words.answers
+    );
+    const error = el("p", { class: "error", id: this.id("error") });
+    const short = answers2.every((answer2) => answer2.length <= MOST_SHORT);
+    const onchange = () => this.say("");
+    const rows = (
+      /** @type {any[]} */
+      this.items.map((item, row2) => {
+        const choices = names.map((name, i) => el("label", { class: "choice" }, el("input", { type: "radio", name: `${this.name}-${row2}`, value: name, required: true, "aria-describedby": error.id }), el("span", {}, answers2[i])));
+        return el("fieldset", { class: "item" }, el("legend", {}, itemText(item)), el("div", { class: short ? "short" : "long" }, choices));
+      })
+    );
+    return el("fieldset", { class: "question grid", onchange }, el("legend", {}, this.legend), error, rows);
+  }
   /** The boxes of the form. @returns {any[]} */
   get all() {
     return [...this.element.querySelectorAll("input[type=checkbox]")];
@@ -3933,6 +4054,7 @@ var Question = class {
   /** The question with its control and its error. */
   control() {
     if (this.ticks !== void 0) return this.element = this.boxes();
+    if (this.items) return this.element = this.grid();
     const { answers: names } = this.definition;
     const { answers: answers2 } = this.words;
     const [legend, error] = [{ class: this.hidden }, el("p", { class: "error", id: this.id("error") })];
@@ -3980,6 +4102,7 @@ var Question = class {
       const ticked = this.all.filter((each) => each.checked).length;
       return ticked > this.ticks ? say("ask.too_many", { ticked, most: this.ticks }) : say("ask.missing_ticks");
     }
+    if (this.items) return say("ask.missing_items", { count: this.items.filter((_, row2) => !form.elements.namedItem(`${this.name}-${row2}`).value).length });
     if (answers2) return say("ask.missing");
     if (input.text || input.kind === "word") return say("ask.missing_text", { most: input.length ?? MOST_TEXT });
     const given = form.elements.namedItem(this.name).value, [least, most] = this.ends.map(Number);
@@ -3989,13 +4112,17 @@ var Question = class {
   /**
    * The answer in the form, or undefined without one that the question allows.
    * @param {any} form
-   * @returns {string | number | string[] | undefined}
+   * @returns {string | number | string[] | Record<string, string> | undefined}
    */
   answer(form) {
     if (this.ticks !== void 0) {
       const ticked = this.all.filter((each) => each.checked);
       const names = ticked.filter((each) => !("none" in each.dataset)).map((each) => each.value);
       return ticked.length && names.length <= this.ticks ? names : void 0;
+    }
+    if (this.items) {
+      const chosen = this.items.map(({ name }, row2) => [name, form.elements.namedItem(`${this.name}-${row2}`).value]);
+      return chosen.every(([, value]) => value) ? Object.fromEntries(chosen) : void 0;
     }
     const { input, answers: answers2 } = this.definition;
     const given = form.elements.namedItem(this.name).value;
@@ -4017,8 +4144,10 @@ var Question = class {
       else control.removeAttribute("aria-invalid");
     }
   }
+  /** Focuses the control; of a grid the first item without an answer. */
   focus() {
-    this.element.querySelector("input, select").focus();
+    const open = [...this.element.querySelectorAll(".item")].find((item) => !item.querySelector(":checked"));
+    (open ?? this.element).querySelector("input, select").focus();
   }
 };
 
