@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "randomize": ("randomize", "Randomize a column of answers into private reports."),
         "estimate": ("estimate", "Estimate counts or a mean from reports."),
         "contributions": ("contributions", "Write a table of reports for R, Stata, SPSS and statsmodels."),
+        "regress": ("regress", "Regress a hidden answer on public columns."),
         "report": ("report", "Write one page about a survey, for people who decide."),
         "inbox": ("collection", "Take the reports that devices send one by one, and seal them."),
         "publish": ("publish", "Publish a survey so that its respondents can check it."),

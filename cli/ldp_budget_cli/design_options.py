@@ -146,15 +146,23 @@ def _design_option(name: str, metavar: str, help: str, **how: Any) -> Any:
     return click.option(name, metavar=metavar, expose_value=False, callback=_kept, help=help, **how)
 
 
+_weights = _design_option(
+    "--weights",
+    "FILE.csv|COLUMN",
+    "Weight respondents: a table with public columns and a column weight, or a public column of weights.",
+)
+_strata = _design_option(
+    "--strata", "COLUMN", "A public column of the strata of the sample. Repeatable.", multiple=True
+)
+_clusters = _design_option("--clusters", "COLUMN", "The public column of the clusters of the sample.")
+
+sample_options = options(_weights, _strata, _clusters)
+"""The options of `regress`."""
 design_options = options(
-    _design_option(
-        "--weights",
-        "FILE.csv|COLUMN",
-        "Weight respondents: a table with public columns and a column weight, or a public column of weights.",
-    ),
+    _weights,
     _design_option("--rake", "TOTALS.csv", "Rake the weights to known totals: columns variable, value and total."),
-    _design_option("--strata", "COLUMN", "A public column of the strata of the sample. Repeatable.", multiple=True),
-    _design_option("--clusters", "COLUMN", "The public column of the clusters of the sample."),
+    _strata,
+    _clusters,
     _design_option(
         "--by", "COLUMN", "Estimate each group of this public column, and the differences between groups."
     ),
@@ -173,13 +181,16 @@ def is_designed(ctx: click.Context) -> bool:
     return _KEY in ctx.meta
 
 
-def design_of(ctx: click.Context, columns: Sequence[str]) -> DesignOptions:
-    """Return the given options of the design, for report files with these public columns. Raises a click error."""
+def design_of(ctx: click.Context, columns: Sequence[str], excluded: Sequence[str] = _OTHERS) -> DesignOptions:
+    """Return the given options of the design, for report files with these public columns.
+
+    `excluded` are options that do not go with a design. Raises a click error.
+    """
     from ldp_budget_surveys.designs.side_tables import read_table_rows
     from ldp_budget_surveys.designs.survey_estimates import DesignOptions
 
-    given = ctx.meta[_KEY]
-    for name in _OTHERS:
+    given = ctx.meta.get(_KEY, {})
+    for name in excluded:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(
                 f"--{name} cannot be used with --{next(iter(given))}: weighted estimates have intervals only."

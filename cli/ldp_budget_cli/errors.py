@@ -48,7 +48,7 @@ FAILURES: dict[str, type[click.ClickException]] = {
 }
 """The exception class of each error code, which sets the exit code: 2 for wrong usage, 3 for a refusal, else 1."""
 
-ARGUMENTS = ("user", "name", "receipt")
+ARGUMENTS = ("user", "name", "receipt", "formula")
 """The parameters that commands take as arguments, never as options."""
 
 

@@ -31,7 +31,7 @@ from .design_tables import quantile_rows
 from .input_tables import write_rows_to
 from .inputs import find_collection
 from .notes import print_note
-from .output import JSON, LINES, counted, decimal_option, print_json, print_rows, rows_options
+from .output import JSON, LINES, counted, level_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .progress import reading_reports
 from .tables import print_row_table, print_table
@@ -150,12 +150,12 @@ def estimate(
     Example:
       ldp-budget estimate mood mood.reports
     """
-    level, most = _level(confidence), top_option(top)
+    level, most = level_option(confidence), top_option(top)
     found = find_collection(ctx, collection)
     if is_designed(ctx):
         rounds = names_of_rounds(files) if by_round else ()
         show_design(ctx, found, files, rounds, level, mixed=mixed, form=form, rows_to=rows_to)
-        _warn_of_twins(files, "reports that count twice make the intervals too narrow")
+        warn_of_twins(files, "reports that count twice make the intervals too narrow")
         return
     if found.survey is not None:
         from .survey_estimate import check_options, estimate_survey
@@ -164,7 +164,7 @@ def estimate(
             {"candidates": candidates, "top": top, "adjust": adjust, "independent": independent, "plot": plot}
         )
         if not by_round:
-            _warn_of_twins(files, "reports that count twice make the standard errors too small")
+            warn_of_twins(files, "reports that count twice make the standard errors too small")
         estimate_survey(
             found,
             files,
@@ -194,7 +194,7 @@ def estimate(
         _show_rounds(ask, _estimate_rounds(ask, files), plot, form)
         return
     row = ask.estimate(files, independent=independent)
-    _warn_of_twins(files, "reports that count twice make the standard errors too small")
+    warn_of_twins(files, "reports that count twice make the standard errors too small")
     _note_rounds(found, row, len(files))
     _show(ask, row, plot, form)
 
@@ -304,7 +304,7 @@ def _estimate_rounds(ask: _Question, files: tuple[str, ...]) -> list[dict[str, A
     for each in rounds:
         if not each["reports"]:
             print_note(f"Note: {each['round']} has no reports, so it has no estimate")
-    _warn_of_twins(files, "two rounds here are one")
+    warn_of_twins(files, "two rounds here are one")
     if ask.collection.mechanism.repeats:
         print_note(
             f"Note: {ask.collection.name} memoizes. If the same users report in several rounds, part of the noise is the "
@@ -340,13 +340,6 @@ def _as_cells(rows: Iterable[dict[str, Any]], form: str) -> Iterable[dict[str, A
     return rows if form == LINES else plain_rows(rows)
 
 
-def _level(text: str) -> float:
-    level = decimal_option("confidence", text)
-    if not 0 < level < 1:
-        raise InvalidParameter("confidence", "a number > 0 and < 1", text)
-    return float(level)
-
-
 def top_option(text: str | None) -> int | None:
     if text is None:
         return None
@@ -368,7 +361,7 @@ def _note_rounds(collection: Collection, row: dict[str, Any], files: int) -> Non
         )
 
 
-def _warn_of_twins(files: tuple[str, ...], so: str) -> None:
+def warn_of_twins(files: tuple[str, ...], so: str) -> None:
     """Warn if two of the files have the same content: the estimate is then less certain than its figures say."""
     for first, second in twins(files):
         click.echo(f"Warning: {first} and {second} have the same content; {so}", err=True)

@@ -247,6 +247,16 @@ def decimal_option(option: str, text: str) -> Decimal:
 strict_option = click.option("--strict", is_flag=True, help="Exit with code 3 if any user was refused.")
 
 
+def level_option(text: str) -> float:
+    """Return the confidence of `--confidence`. Raises `InvalidParameter`."""
+    from ldp_budget.errors import InvalidParameter
+
+    level = decimal_option("confidence", text)
+    if not 0 < level < 1:
+        raise InvalidParameter("confidence", "a number > 0 and < 1", text)
+    return float(level)
+
+
 def next_step(command: str) -> None:
     """Print the next command on stderr, where notes go."""
     print_note(f"Next: {command}")

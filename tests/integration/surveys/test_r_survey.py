@@ -63,6 +63,56 @@ def test_r_link_of_the_hidden_answer_estimates_the_coefficients_of_the_true_answ
     assert naive < 0.5
 
 
+# The survey of the guide, regressed by R.
+REGRESSED = """
+strict <- glm.control(epsilon = 1e-15, maxit = 100)
+one <- svyglm(good ~ region + w, design = s)
+family <- quasibinomial(link = hidden_answer(p = 0.7869860421615985, q = 0.10650697891920075))
+two <- svyglm(raw.good ~ region, design = s, family = family, start = c(0, 0, 0), control = strict)
+cat("values", coef(one), SE(one), coef(two), SE(two), "end")
+"""
+
+
+def test_regress_equals_svyglm_in_ten_digits(tmp_path: Path, programs: str) -> None:
+    pytest.importorskip("formulaic")
+    assert follow(GUIDE, tmp_path, page_environment(tmp_path, programs)) == []
+    means = next(block.text for block in blocks(GUIDE.read_text(encoding="utf-8")) if block.kind == "r")
+    values = re.search("values (.*) end", run_r(tmp_path, LINK.read_text(encoding="utf-8") + means + REGRESSED))
+    assert values is not None
+    found = [
+        each[part]
+        for formula, model in (("good ~ region + w", "linear"), ("good ~ region", "logistic"))
+        for part in ("estimate", "std_error")
+        for each in regressed(tmp_path, programs, formula, model)
+    ]
+    # A model with a coefficient for each group fits it exactly, so R's expected information is the observed one.
+    assert list(map(float, values[1].split())) == pytest.approx(found, rel=1e-10)
+
+
+def regressed(folder: Path, programs: str, formula: str, model: str) -> list[dict[str, float]]:
+    """Return the coefficients that `regress` prints."""
+    words = [
+        "regress",
+        "mood",
+        "mood.reports",
+        formula,
+        "--model",
+        model,
+        "--weights",
+        "w",
+        "--strata",
+        "region",
+        "--json",
+    ]
+    environment = {"PATH": programs, "LDP_BUDGET_LEDGER": str(folder / "budget.db"), "HOME": str(folder)}
+    done = subprocess.run(
+        ["ldp-budget", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, float]] = json.loads(done.stdout)["coefficients"]
+    return found
+
+
 # 1,000 weighted and stratified surveys of 2,000 people at ε = 1: how often the 95 % intervals hold -1 and 0.8.
 COVERAGE = """suppressMessages(library(survey)); set.seed(1); R <- 1000; n <- 2000
 q <- 1 / (exp(1) + 1); p <- 1 - q; hits <- c(0, 0)

@@ -56,7 +56,10 @@ def imports() -> grimp.ImportGraph:
         ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
         ("ldp_budget_postgres", {"psycopg", "psycopg_pool"}),
         ("ldp_budget_cli", {"click", "matplotlib"}),
-        ("ldp_budget_surveys", {"numpy", "scipy", "cryptography", "apache_beam", "weasyprint"}),
+        (
+            "ldp_budget_surveys",
+            {"numpy", "scipy", "cryptography", "apache_beam", "formulaic", "pandas", "weasyprint"},
+        ),
         ("ldp_budget_verify", {"numpy", "scipy", "pytest"}),
     ],
 )
