@@ -20,7 +20,7 @@ from .limit_figures import number
 from .mechanism_arguments import as_typed, mechanism_command, parse_reports
 from .mechanism_cards import card, card_lines
 from .notes import print_note
-from .number_types import WHOLE, parse_margin
+from .number_types import WHOLE, parse_margin, parse_ticks
 from .output import (
     JSON,
     LINES,
@@ -284,6 +284,12 @@ def _filter(row: dict[str, Any]) -> str:
     help="Show how many respondents give every share this margin of error, at 95 %: 0.03 or 3% is 3 points. Without --users, "
     "show the errors for the least number.",
 )
+@click.option(
+    "--at-most",
+    metavar="M|any",
+    callback=parse_ticks,
+    help="Compare designs of tick all that apply: users tick at most M of D options, or any number.",
+)
 @plot_option("the comparison")
 @rows_options
 def compare(
@@ -295,6 +301,7 @@ def compare(
     reports: int | None,
     total_delta: str | None,
     margin: float | None,
+    at_most: int | str | None,
     plot: str | None,
     form: str | None,
 ) -> None:
@@ -304,14 +311,17 @@ def compare(
     Example:
       ldp-budget compare --epsilon 1 --domain-size 7 --users 10000
       ldp-budget compare --epsilon 1 --lower 0 --upper 100 --users 10000
+      ldp-budget compare --epsilon 2 --domain-size 10 --at-most 3 --users 3000
     """
     from ldp_budget.accounting.composition_comparison import compared
 
     numeric = _both("lower", lower, "upper", upper)
+    if at_most is not None and domain_size is None:
+        raise click.UsageError("--at-most needs --domain-size D, the number of options.")
     if margin is not None and domain_size is None:
         raise click.UsageError("--margin needs --domain-size D.")
     if margin is not None and users is None and domain_size is not None:
-        users = _least_users(epsilon, domain_size, margin)
+        users = _least_users(epsilon, domain_size, margin, at_most)
     if domain_size is not None or not numeric:  # with a range, --users may also be given alone
         frequency = _both("domain-size", domain_size, "users", users)
         if not (frequency or numeric):
@@ -328,6 +338,7 @@ def compare(
         margin=margin,
         reports=reports,
         delta=delta,
+        at_most=at_most,
     )
     if plot is not None:
         from .plots.mechanism import plot_comparison
@@ -343,11 +354,12 @@ def compare(
         print_reasons(reasons)
 
 
-def _least_users(epsilon: str, domain_size: int, margin: float) -> int:
+def _least_users(epsilon: str, domain_size: int, margin: float, at_most: int | str | None) -> int:
     """Return the least number of respondents for which some mechanism gives the margin; prints it."""
     from ldp_budget.registry.ranking import rank_frequency
 
-    found = [row["respondents"] for row in rank_frequency(epsilon, domain_size, 1, margin=margin)]
+    ranked = rank_frequency(epsilon, domain_size, 1, margin=margin, at_most=at_most)
+    found = [row["respondents"] for row in ranked]
     enough = [number for number in found if number is not None]
     if not enough:
         raise click.UsageError(
@@ -389,7 +401,8 @@ def _print(rows: list[dict[str, Any]], users: int | None) -> None:
     shares = [row for row in rows if row["kind"] == "frequency"]
     if shares:
         click.echo("Predicted standard error of a share: mean over the answers, and at worst")
-        click.echo("consistent: the mean error with --consistent, if the shares fall as 1, 1/2, 1/3 …")
+        if any(row["consistent_error"] is not None for row in shares):
+            click.echo("consistent: the mean error with --consistent, if the shares fall as 1, 1/2, 1/3 …")
         if "respondents" in shares[0]:
             click.echo("respondents: the number that gives every share the margin of error, at 95 %; - if none does")
         more = ("bits", *(("respondents",) if "respondents" in shares[0] else ()))
@@ -423,8 +436,8 @@ def _value_cells(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["mechanism"], *mean, *errors, row["setting"]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{100 * share:.2f} %"
 
 
 @click.command()

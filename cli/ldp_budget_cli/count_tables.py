@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget.registry.margins import margin_of_interval
 from ldp_budget.reports.estimation import mean_margin, share_margin
 
 from .output import rounded
-from .tables import KEPT
+from .tables import KEPT, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,6 +43,24 @@ def count_cells(row: dict[str, Any], reports: float) -> tuple[str, ...]:
     raw = (rounded(row["raw_count"], 0),) if "raw_count" in row else ()
     first = row["answer"], rounded(row["count"], 0), f"{rounded(100 * row['share'], 1)} %"
     return *first, points(share_margin(row, reports)), *shares, *raw
+
+
+def print_pairs(rows: list[dict[str, Any]], level: float) -> None:
+    """Print the shares of people who gave two answers together."""
+    margins = [margin_of_interval(row["share"], row["low"], row["high"]) for row in rows]
+    click.echo("\nTicked together")
+    print_table(
+        ("answers", "share", margin_header(level), "low", "high"),
+        [
+            (
+                " and ".join(row["answers"]),
+                f"{rounded(100 * row['share'], 1)} %",
+                points(margin),
+                *(f"{rounded(100 * row[part], 1)} %" for part in ("low", "high")),
+            )
+            for row, margin in zip(rows, margins, strict=True)
+        ],
+    )
 
 
 def mean_cells(row: Mapping[str, Any], level: float) -> dict[str, Any]:

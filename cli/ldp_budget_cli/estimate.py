@@ -25,7 +25,7 @@ from ldp_budget.reports.estimation import (
 )
 
 from .app import collection_names
-from .count_tables import count_cells, count_header, mean_cells, note_outside
+from .count_tables import count_cells, count_header, mean_cells, note_outside, print_pairs
 from .design_options import design_options, is_designed, show_design
 from .design_tables import quantile_rows
 from .input_tables import write_rows_to
@@ -398,6 +398,8 @@ def _print_counts(row: dict[str, Any], level: float, out_of: int | None, whole: 
     _print_cautions(row["answers"], out_of, whole)
     cells = [count_cells(each, row["reports"]) for each in row["answers"]]
     print_table(count_header(row["answers"], level)[: len(cells[0])], cells)
+    if "pairs" in row:
+        print_pairs(row["pairs"], level)
 
 
 def _print_count_rounds(rounds: list[dict[str, Any]], level: float, out_of: int | None, whole: bool) -> None:

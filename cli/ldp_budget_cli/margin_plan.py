@@ -48,13 +48,19 @@ def plan_answers(
         _print(row, answers, chosen)
 
 
-def _sample(deff: float | None, weights_cv: float | None, groups: int | None, population: int | None) -> Sample:
+def _sample(
+    deff: float | None,
+    weights_cv: float | None,
+    groups: int | None,
+    population: int | None,
+    at_most: int | str | None,
+) -> Sample:
     from ldp_budget_surveys.margin_planning import Sample
 
     if deff is not None and weights_cv is not None:
         raise click.UsageError("--deff does not go with --weights-cv, which is the design effect 1 + cv² of weights.")
     effect = deff if deff is not None else 1 + (weights_cv or 0) ** 2
-    return Sample(effect, population, groups or 1)
+    return Sample(effect, population, groups or 1, at_most)
 
 
 def _points(margin: float) -> str:
@@ -89,4 +95,6 @@ def _print(row: dict[str, Any], answers: int, sample: Sample) -> None:
     )
     names = ",".join("abcdefghijklmnopqrstuvwxyz"[:answers]) if answers <= 6 else None
     asked = f"--categories {names}" if names else f"--domain-size {answers}"
+    if isinstance(sample.at_most, int):
+        asked += f" --at-most {sample.at_most}"
     next_step(f"ldp-budget collection add NAME {row['mechanism']} --epsilon {row['epsilon']:g} {asked}")

@@ -9,6 +9,8 @@ import click
 
 from ldp_budget._number_parsing import number_in, whole_in
 
+ANY_NUMBER = "any"
+
 
 def _expected(kind: str, limits: click.FloatRange | click.IntRange) -> str:
     """Return the range in words, such as `a number > 0 and <= 3660`."""
@@ -78,3 +80,16 @@ def parse_margin(ctx: click.Context, parameter: click.Parameter, value: str | No
             f"{parameter.opts[0]} must be a share > 0 and < 1, such as 0.03 or 3%: got {value!r}", ctx
         )
     return margin
+
+
+def parse_ticks(ctx: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
+    """Return the most ticks of a user: a whole number, or `any`."""
+    if value is None or value == ANY_NUMBER:
+        return value
+    try:
+        most = whole_in(value)
+    except ValueError:
+        most = 0
+    if most < 1:
+        raise _wrong(parameter, f"a whole number >= 1, or {ANY_NUMBER}", value, ctx)
+    return most

@@ -16,7 +16,7 @@ from ldp_budget.reports.estimation import (
     survey_rows,
 )
 
-from .count_tables import count_cells, count_header, mean_cells, note_outside
+from .count_tables import count_cells, count_header, mean_cells, note_outside, print_pairs
 from .design_tables import quantile_rows
 from .input_tables import write_rows_to
 from .output import JSON, LINES, counted, print_json, print_rows
@@ -110,6 +110,8 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
         elif "answers" in own:
             cells = [count_cells(each, respondents) for each in own["answers"]]
             print_table(count_header(own["answers"], level)[: len(cells[0])], cells)
+            if "pairs" in own:
+                print_pairs(own["pairs"], level)
         elif question.kind == QUANTILE:
             print_row_table(quantile_rows(own))
         else:

@@ -10,7 +10,7 @@ from ldp_budget.guarantees.fixed_point import printed_up
 
 from .margin_plan import plan_answers
 from .mechanism_arguments import MechanismGroup
-from .number_types import NumberRange, WholeRange, parse_margin
+from .number_types import NumberRange, WholeRange, parse_margin, parse_ticks
 from .output import counted, decimal_option, json_option, next_step, print_json, rounded
 from .plots import plot_option
 from .tables import KEPT, print_table
@@ -60,6 +60,12 @@ class PlanGroup(MechanismGroup):
     type=WholeRange(2, 10**9),
     metavar="D",
     help="Plan a question with D answers. Needs no mechanism and no file.",
+)
+@click.option(
+    "--at-most",
+    metavar="M|any",
+    callback=parse_ticks,
+    help="The D answers are options of which people tick at most M, or any number. With --answers.",
 )
 @click.option("--survey", metavar="FILE|NAME", help="Plan the survey of a TOML file, or of the ledger.")
 @click.option("--collection", metavar="NAME", help="Plan a collection of one question.")

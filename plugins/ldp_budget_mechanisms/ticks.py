@@ -218,6 +218,28 @@ class Ticks(FrequencyMechanism):
         """
         return cls.calibrate(epsilon=epsilon, domain_size=options, at_most=at_most, pairs=pairs)
 
+    @classmethod
+    def tick_designs(cls, epsilon: Any, options: int, at_most: int | None) -> list[Self]:
+        """Return the designs to compare for at most so many ticks: sets of the best threshold, PrivSet, and joint signs.
+
+        Parameters:
+            epsilon: the ε of one report.
+            options: the number of options.
+            at_most: the most ticks; None for any number.
+
+        Raises:
+            InvalidParameter: an argument is out of its range, or there are too many sets.
+        """
+        best = cls.calibrate(epsilon=epsilon, domain_size=options, at_most=at_most)
+        if best._asks:
+            return [best]
+        privset = cls.calibrate(epsilon=epsilon, domain_size=options, at_most=at_most, threshold=1)
+        rivals = [privset] if privset.design != best.design else []
+        try:
+            return [best, *rivals, cls.calibrate(epsilon=epsilon, domain_size=options)]
+        except InvalidParameter:  # too many sets of any number
+            return [best, *rivals]
+
     def held(self, values: Any) -> NDArray[np.bool_]:
         return self.domain.ticked(values)
 

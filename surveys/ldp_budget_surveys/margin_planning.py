@@ -48,11 +48,14 @@ _TABLE_PEOPLE = (0.5, 1, 2, 4)
 
 @dataclass(frozen=True)
 class Sample:
-    """How respondents are drawn: the design effect, the size of the population, and the number of groups compared."""
+    """How respondents are drawn and asked: the design effect, the size of the population, the number of groups compared, and the
+    most ticks if answers are options of which people tick several; see `rank_frequency`.
+    """
 
     design_effect: float = 1.0
     population: int | None = None
     groups: int = 1
+    at_most: int | str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.design_effect <= _MOST_EFFECT:
@@ -83,9 +86,9 @@ class Candidate(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _precisions(epsilon: Decimal, answers: int) -> tuple[tuple[str, Precision], ...]:
+def _precisions(epsilon: Decimal, answers: int, at_most: int | str | None) -> tuple[tuple[str, Precision], ...]:
     """Return the precision of each mechanism that the answers can use at this ε."""
-    return tuple((each.name, Precision.of(each)) for each in frequency_mechanisms(epsilon, answers))
+    return tuple((each.name, Precision.of(each)) for each in frequency_mechanisms(epsilon, answers, at_most))
 
 
 def candidates(epsilon: Decimal, answers: int, respondents: int, sample: Sample, parts: int = 1) -> list[Candidate]:
@@ -100,7 +103,7 @@ def candidates(epsilon: Decimal, answers: int, respondents: int, sample: Sample,
     """
     found = [
         Candidate(name, sample.margin(precision, respondents, parts))
-        for name, precision in _precisions(epsilon, answers)
+        for name, precision in _precisions(epsilon, answers, sample.at_most)
     ]
     return sorted(found, key=lambda each: float(f"{each.margin:.12g}"))
 
@@ -139,7 +142,9 @@ def plan_question(
     if margin is not None:
         check_share("margin", margin)
     chosen = None if epsilon is None else _decimal(epsilon)
-    frequency_mechanisms(Decimal(1) if chosen is None else chosen, answers)  # raises for bad arguments
+    frequency_mechanisms(
+        Decimal(1) if chosen is None else chosen, answers, sample.at_most
+    )  # raises for bad arguments
     if chosen is None and respondents is not None and margin is not None:
         people, wanted = respondents, margin
         chosen = _least_epsilon(lambda each: _best(each, answers, people, sample).margin <= wanted)

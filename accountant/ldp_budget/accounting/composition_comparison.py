@@ -227,6 +227,7 @@ def compared(
     margin: float | None,
     reports: int | None,
     delta: Decimal | None,
+    at_most: int | str | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The rows of `compare`, each with the totals of so many reports if asked, and the reasons why rules are missing."""
     from ..registry.ranking import rank_frequency, rank_numeric
@@ -243,7 +244,7 @@ def compared(
     extra = None if reports is None else with_totals
     rows: list[dict[str, Any]] = []
     if domain_size is not None and users is not None:
-        rows += rank_frequency(epsilon, domain_size, users, margin=margin, extra=extra)
+        rows += rank_frequency(epsilon, domain_size, users, margin=margin, extra=extra, at_most=at_most)
     if lower is not None and upper is not None:
         rows += rank_numeric(epsilon, lower, upper, users, extra=extra)
     return rows, reasons

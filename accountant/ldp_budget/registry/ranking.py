@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     ExtraColumns = Callable[[Mechanism], Mapping[str, Any]]
 
 Number = int | float | str | Decimal
+ANY_NUMBER = "any"
+"""`at_most` of any number of ticks."""
 M = TypeVar("M", bound=Mechanism)
 
 
@@ -36,7 +38,13 @@ class Ranking(list[dict[str, Any]]):
 
 
 def rank_frequency(
-    epsilon: Number, domain_size: int, users: int, *, margin: float | None = None, extra: ExtraColumns | None = None
+    epsilon: Number,
+    domain_size: int,
+    users: int,
+    *,
+    margin: float | None = None,
+    extra: ExtraColumns | None = None,
+    at_most: int | str | None = None,
 ) -> Ranking:
     """Predicted standard errors of a frequency, mechanism by mechanism, least mean error first.
 
@@ -47,6 +55,8 @@ def rank_frequency(
         margin: if given, each row also has `respondents`, the number of users for which every share has this margin
             of error at 95 % confidence; see `respondents_for`.
         extra: a function that returns further columns for a mechanism's row.
+        at_most: for *tick all that apply*, the most ticks of a user, or `any`: the rows are those of designs for sets, without a
+            `consistent_error`.
 
     Returns:
         A row for each available mechanism. `worst_std_error` is the standard error at the worst answer and
@@ -63,7 +73,7 @@ def rank_frequency(
         check_share("margin", margin)
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
     rows = []
-    for mechanism in frequency_mechanisms(epsilon, domain_size):
+    for mechanism in frequency_mechanisms(epsilon, domain_size, at_most):
         try:
             worst, mean = mechanism.share_errors(users)
         except NotSupported:
@@ -75,7 +85,7 @@ def rank_frequency(
                 "worst_std_error": worst,
                 "mean_std_error": mean,
                 "margin": margin_for(mechanism, users),
-                "consistent_error": _consistent_error(mechanism, users),
+                "consistent_error": None if at_most is not None else _consistent_error(mechanism, users),
                 "bits": mechanism.report_bits,
                 **({} if margin is None else {"respondents": respondents_for(mechanism, margin)}),
                 "setting": _setting(mechanism, target),
@@ -85,18 +95,30 @@ def rank_frequency(
     return Ranking(sorted(rows, key=lambda row: _rounded(row["mean_std_error"])))
 
 
-def frequency_mechanisms(epsilon: Number, domain_size: int) -> list[FrequencyMechanism]:
+def frequency_mechanisms(
+    epsilon: Number, domain_size: int, at_most: int | str | None = None
+) -> list[FrequencyMechanism]:
     """Return every installed mechanism of that many answers, calibrated to ε, in the order of registration.
 
     Parameters:
         epsilon: of one report.
         domain_size: the number of answers.
+        at_most: for sets of ticks, the most ticks of a user, or `any`.
 
     Raises:
         InvalidParameter: an argument has the wrong type or is out of range.
+        NotSupported: no installed mechanism takes sets of ticks.
     """
     for name, value in (("epsilon", epsilon), ("domain_size", domain_size)):
         check_number(name, value)
+    if at_most is not None:
+        most = None if at_most == ANY_NUMBER else at_most
+        sets = [
+            kind.tick_designs(epsilon, domain_size, most) for kind in mechanisms() if hasattr(kind, "tick_designs")
+        ]
+        if not sets:
+            raise NotSupported("no installed mechanism randomizes a set of ticks")
+        return [each for designs in sets for each in designs]
     target: dict[str, Any] = {"epsilon": epsilon, "domain_size": domain_size}
     calibrated = _calibrated(FrequencyMechanism, lambda each: each.for_answers(**target), target)
     found = [mechanism for mechanism in calibrated if mechanism.domain == Categories(domain_size)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -241,7 +242,8 @@ def estimate_row(
     if isinstance(result, CountEstimate):
         answers = _count_rows(collection, result, level, names)
         how = {"consistent": result.method} if isinstance(result, ConsistentEstimate) else {}
-        return {"reports": result.reports, **_overlap(result), **how, "answers": answers}
+        together = _pair_rows(result, [row["answer"] for row in answers], level) if _asks_pairs(collection) else {}
+        return {"reports": result.reports, **_overlap(result), **how, "answers": answers, **together}
     assert isinstance(result, MeanEstimate)
     return _mean_row(collection, result, level)
 
@@ -321,6 +323,21 @@ def _count_rows(
         for row, least, most in zip(rows, *ends, strict=True):
             row["fake_margin"] = {"most": most, "least": least}
     return rows
+
+
+def _asks_pairs(collection: Collection) -> bool:
+    return getattr(collection.mechanism, "pairs", False) is True
+
+
+def _pair_rows(result: CountEstimate, names: Sequence[str], level: float) -> dict[str, Any]:
+    """Return the shares of people who ticked two options together, the largest first."""
+    ticked: Any = result.raw if isinstance(result, ConsistentEstimate) else result
+    rows = []
+    for first, second in combinations(range(len(names)), 2):
+        found = ticked.pairs(first, second, level)
+        row = {"answers": [names[first], names[second]], "share": found.share, "std_error": found.std_error}
+        rows.append({**row, "low": found.low, "high": found.high})
+    return {"pairs": sorted(rows, key=lambda row: -row["share"])}
 
 
 def share_margin(row: Mapping[str, Any], reports: float) -> float:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.registry.margins import margin_of_interval
 from ldp_budget.reports.estimation import mean_margin
 
 from .summary_blocks import Bar, Block, Chart, Note
@@ -75,6 +76,28 @@ def shares(say: Texts, question: Question, label: str, answers: Sequence[Row], s
         map(say, ("column.answer", "column.share", "column.margin_points", "column.interval", "column.people"))
     )
     return _chart(say, label, names, bars, scale, percent=True)
+
+
+def pairs(say: Texts, question: Question, rows: Sequence[Row]) -> Chart:
+    """Return the shares of people who ticked two options together as bars."""
+    bars = tuple(
+        Bar(
+            say("and", first=first, last=last),
+            min(1.0, max(0.0, each["share"])),
+            each["low"],
+            each["high"],
+            (
+                say.percent(each["share"]),
+                f"± {say.points(margin_of_interval(each['share'], each['low'], each['high']))}",
+                say("interval", low=say.percent(each["low"]), high=say.percent(each["high"])),
+            ),
+        )
+        for each in rows
+        for first, last in [[question.shown(answer) for answer in each["answers"]]]
+    )
+    names = tuple(map(say, ("column.answers", "column.share", "column.margin_points", "column.interval")))
+    scale = Scale.of_shares([{"share": each["high"]} for each in rows])
+    return _chart(say, say("results.pairs", question=question.text), names, bars, scale, percent=True)
 
 
 def _chart(

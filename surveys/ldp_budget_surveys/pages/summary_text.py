@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.sdk.domain import Categories, Interval
 
-from .summary_blocks import Block, Cell, Code, Contact, Facts, Grid, Meter, Note, Section, Signatures
-from .summary_charts import Scale, in_unit, margin_of_fakes, mean_blocks, number_scale, shares
+from .summary_blocks import Block, Cell, Code, Contact, Facts, Grid, Heading, Meter, Note, Section, Signatures
+from .summary_charts import Scale, in_unit, margin_of_fakes, mean_blocks, number_scale, pairs, shares
 from .summary_design import group_blocks, how_weighted, population, two_way_section, within_bounds
 from .summary_precision import expected_margins, open_answers, with_margins
 from .summary_protection import but_for, protection
@@ -44,6 +44,9 @@ def _results(say: Texts, question: Question, summary: Summary) -> Section:
         blocks += [Note(say("results.outside"))] if moved else []
         if answers and all(each["share_high"] - each["share_low"] >= 0.5 for each in answers):
             blocks.append(Note(say("results.too_few"), True))
+        if "pairs" in row:
+            label = say("results.pairs", question=question.text)
+            blocks += [Heading(label), pairs(say, question, row["pairs"])]
         blocks += margin_of_fakes(say, row)
     else:
         scale = number_scale(question, [row, *groups])

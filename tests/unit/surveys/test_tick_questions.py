@@ -12,6 +12,7 @@ import pytest
 from ldp_budget.errors import InvalidParameter, OutsideDomain
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import Survey
+from ldp_budget.reports.estimation import survey_row
 from ldp_budget_surveys.survey_planning import plan_survey
 
 TEXT = """
@@ -114,3 +115,23 @@ def test_plan_of_ticks_has_the_margin_of_simulated_surveys(tmp_path: Path) -> No
         sets = rng.random((200, 5)) < [0.5, 0, 0, 0, 0]
         errors.append(made.estimate(made.randomize(sets, rng=seed)).shares[0] - 0.5)
     assert 1.96 * np.std(errors) == pytest.approx(row["population_margin"], rel=0.12)
+
+
+def test_row_of_a_tick_question_with_pairs_holds_the_share_of_each_two_options(tmp_path: Path) -> None:
+    collection = survey_collection(survey_of(tmp_path, "at_most = 2\npairs = true"))
+    people = [{"smoke": "yes", "transport": each} for each in ("bus; train", "car", "none", "bus")] * 500
+    result = collection.mechanism.estimate(collection.mechanism.randomize(people, rng=3))
+    for consistent in (False, True):
+        row = survey_row(collection, result, level=0.999, consistent=consistent)["transport"]
+        found = {tuple(each["answers"]): each for each in row["pairs"]}
+        assert len(found) == 10
+        assert row["pairs"][0]["share"] == max(each["share"] for each in row["pairs"])
+        assert found["bus", "train"]["low"] <= 0.25 <= found["bus", "train"]["high"]
+        assert found["car", "bicycle"]["low"] == 0
+
+
+def test_row_of_a_tick_question_without_pairs_holds_none(tmp_path: Path) -> None:
+    collection = survey_collection(survey_of(tmp_path))
+    people = [{"smoke": "yes", "transport": "bus; train"}] * 50
+    result = collection.mechanism.estimate(collection.mechanism.randomize(people, rng=3))
+    assert "pairs" not in survey_row(collection, result)["transport"]
