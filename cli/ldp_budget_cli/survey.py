@@ -75,6 +75,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     from ldp_budget.errors import InvalidParameter
     from ldp_budget.registry.collections import survey_collection
     from ldp_budget.registry.surveys import Survey
+    from ldp_budget_surveys.design_prices import design_prices
 
     from .app import check_local
     from .collection import check_free, register, stored_as
@@ -95,6 +96,8 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
         return
     click.echo(outcome)
     _print_survey(made)
+    for price in design_prices(survey):
+        print_note(price)
     next_step(f"ldp-budget randomize {made.name} FILE --user-column USER --spend --out {made.name}.reports")
 
 

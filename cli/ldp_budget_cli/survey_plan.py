@@ -229,6 +229,8 @@ def _print_survey(row: dict[str, Any]) -> None:
     print_table(_HEADER, [_cells(each) for each in best["questions"]])
     for each in best["questions"]:
         _print_bias(each)
+        if "reports" in each:
+            click.echo(f"{each['name']} by its report: {_reports(each['reports'])}")
     if best["answer"] == 1 and len(row["designs"]) > 1:
         click.echo(
             "With one answer from each respondent there is no table of two questions. It needs answer = 2 or more"
@@ -236,6 +238,13 @@ def _print_survey(row: dict[str, Any]) -> None:
     if not best["equal"]:
         click.echo(f"In the file: {_epsilons(best['questions'])}")
     next_step(f"answer = {_toml(row['recommended'])} in the [survey] table, then ldp-budget survey add FILE.toml")
+
+
+def _reports(margins: dict[str, float]) -> str:
+    """Return the margin of each report of a scale, the narrowest of the shares first."""
+    mean, *nps = (f"{name} ± {margins[name]:.2g}" for name in ("mean", "nps") if name in margins)
+    shares = (f"{name} ± {rounded(100 * margins[name], 1)} points" for name in ("top-box", "shares"))
+    return ", ".join((mean, *shares, *nps))
 
 
 def _design_cells(each: dict[str, Any]) -> tuple[Any, ...]:

@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.registry.margins import Precision, least_respondents
-from ldp_budget.registry.surveys import ALL, Survey, SurveyQuestion
+from ldp_budget.registry.surveys import ALL, SCALE, Survey, SurveyQuestion
 from ldp_budget.sdk.domain import check_users
+
+from .design_prices import scale_reports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,6 +176,9 @@ def _design(survey: Survey, ask: int, respondents: int | None, margin: float | N
                 "mechanism": question.mechanism,
                 "epsilon": str(epsilon),
                 **precision.row(respondents, part),
+                **(
+                    {"reports": scale_reports(question, epsilon, respondents, part)} if question.kind == SCALE else {}
+                ),
             }
             for question, epsilon, precision in zip(fixed, epsilons, precisions, strict=True)
         ],

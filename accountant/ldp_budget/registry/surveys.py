@@ -74,7 +74,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -483,6 +483,32 @@ class Survey:
         rest = [together if question == parts[0] else question for question in self.questions]
         return tuple(question for question in rest if question not in parts)
 
+    def yes_no_variance(self) -> float:
+        """Return the variance of a share of a half of a plain yes/no question, for one respondent, sampling included.
+
+        Raises:
+            InvalidParameter: the survey has no such question, or a question has no mechanism.
+        """
+        from .margins import Precision
+
+        for said, asked in zip(self.slots, self.questionnaire().questions, strict=True):
+            if said.parts or _is_plain_yes_no(said):
+                precision = Precision.of(asked.mechanism)
+                (s, items), noise = precision.share, (precision.at_zero + precision.at_one) / 2
+                return (noise + 0.25) * items * len(self.slots) / (s * self.ask)
+        raise InvalidParameter("survey", "one with a yes/no question that is not optional", self.name)
+
+    def with_best_joint(self) -> Survey:
+        """Return the survey with its yes/no questions randomized together if that has the lesser variance."""
+        together = replace(self, joint=True)
+        if len(together.slots) == len(self.questions) or together.ask > len(together.slots):
+            return self
+        try:
+            wins = together.yes_no_variance() * _CLEARLY < self.yes_no_variance()
+        except (InvalidParameter, NotSupported, UnknownName):  # said when it is built
+            return self
+        return together if wins else self
+
     @property
     def shown(self) -> tuple[SurveyQuestion, ...]:
         """The questions as they are estimated: the items of a grid are some of their own."""
@@ -577,7 +603,9 @@ class Survey:
         grids = table.take("grid", list, "tables of their own: [[grid]]", [])
         asked = data.get("question", [] if grids else None)
         listed = [*asked, *({"kind": GRID, **each} for each in grids)] if isinstance(asked, list) else asked
-        return _survey(table.take("survey", dict, "a table"), listed, place)
+        given = table.take("survey", dict, "a table")
+        found = _survey(given, listed, place)
+        return found if "joint" in given else found.with_best_joint()
 
     def definition(self, fingerprint: str, questionnaire: Questionnaire) -> dict[str, Any]:
         """Return the public definition for clients, with its digest; `fingerprint` is the collection's.
@@ -620,6 +648,8 @@ def _definition(mine: Question, said: SurveyQuestion) -> dict[str, Any]:
     return definition_of(*parts, program=mine.client_program())
 
 
+_CLEARLY = 1.05
+"""The ratio of variances from which on yes/no questions are randomized together if the file does not say."""
 _TEXTS = ("title", "organisation", "contact", "purpose")
 
 

@@ -14,6 +14,7 @@ from ldp_budget.registry.margins import Precision
 from ldp_budget.registry.surveys import JOINT, Survey
 from ldp_budget.reports.estimation import survey_row
 from ldp_budget.reports.public_attributes import PublicAttributes
+from ldp_budget_surveys.design_prices import design_prices
 from ldp_budget_surveys.designs.moments import PRODUCTS
 from ldp_budget_surveys.designs.questions import question, questions_of, read_moments, read_table, table_law
 from ldp_budget_surveys.survey_planning import plan_survey
@@ -259,3 +260,55 @@ def test_joint_report_has_less_variance_than_divided_epsilon(tmp_path: Path, eps
     apart = survey_of(tmp_path, epsilon=3 * epsilon, joint="false").questionnaire()
     one, other = (Precision.of(each.questions[0].mechanism).margin(3000, (1, 1)) for each in (together, apart))
     assert one < other
+
+
+def saved(folder: Path, epsilon: int, answer: str, questions: int = 3) -> Survey:
+    rows = "".join(f'[[question]]\nname = "q{place}"\nkind = "yes-no"\n' for place in range(questions))
+    (folder / "yes.toml").write_text(f'[survey]\nname = "yes"\nepsilon = {epsilon}\nanswer = {answer}\n{rows}')
+    return Survey.from_toml(folder / "yes.toml")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "answer", "joint"),
+    [
+        (3, '"all"', True),  # one report at ε = 3 in place of three at ε = 1
+        (1, "1", False),  # one of three questions at ε = 1 needs no joint report
+        (6, "1", True),
+        (6, "2", False),  # two of three questions are more than the one that would be left
+    ],
+)
+def test_file_that_does_not_say_joint_has_the_design_of_less_variance(
+    tmp_path: Path, epsilon: int, answer: str, joint: bool
+) -> None:
+    survey = saved(tmp_path, epsilon, answer)
+    assert survey.joint is joint
+    assert Survey.from_json(survey.to_json()).joint is joint
+
+
+def test_survey_that_was_stored_before_joint_stays_as_it_is(tmp_path: Path) -> None:
+    stored = saved(tmp_path, 3, '"all"').to_json()
+    del stored["joint"]
+    assert [each.name for each in Survey.from_json(stored).slots] == ["q0", "q1", "q2"]
+
+
+def test_prices_name_what_the_design_costs_beside_another(tmp_path: Path) -> None:
+    joint, grid = design_prices(survey_of(tmp_path, "answer = 3\n" + ENDS, epsilon=12))
+    assert joint.startswith("smoke, drink: randomized together, so ε = 4 is about each of them, and not ε = 3")
+    assert grid.startswith("good: 3 items each have ")
+    (tmp_path / "a.toml").write_text(
+        '[survey]\nname = "a"\nepsilon = 1\n[[question]]\nname = "b"\nkind = "scale"\nlower = 1\nupper = 5\nreport = "shares"'
+    )
+    (price,) = design_prices(Survey.from_toml(tmp_path / "a.toml"))
+    assert price == 'b: its shares have 4.0 times the noise variance of one top box (report = "top-box")'
+
+
+def test_plan_of_a_scale_has_the_margin_of_each_report(tmp_path: Path) -> None:
+    text = '[survey]\nname = "a"\nepsilon = 2\n[[question]]\nname = "b"\nkind = "scale"\nlower = 0\nupper = 10\nreport = "{}"'
+    found = []
+    for report in ("mean", "nps", "shares", "top-box"):
+        (tmp_path / "a.toml").write_text(text.format(report))
+        row = plan_survey(Survey.from_toml(tmp_path / "a.toml"), respondents=1000)["designs"][0]["questions"][0]
+        assert row["margin"] == pytest.approx(row["reports"][report])
+        found.append(row["reports"])
+    assert set(found[0]) == {"mean", "shares", "top-box", "nps"}
+    assert found[0]["top-box"] < found[0]["shares"]
