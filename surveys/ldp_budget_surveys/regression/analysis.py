@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
+from ldp_budget.registry.scales import IN_BOX
 
 from ..contributions import response_chances
 from ..designs.questions import questions_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 LINEAR, LOGISTIC, MULTINOMIAL = MODELS = ("linear", "logistic", "multinomial")
 MOST_ANSWERS = 50
 """The most answers of a multinomial model, and of a hidden term."""
-_YES = ("yes", "true", "1")
+_YES = ("yes", "true", "1", IN_BOX)
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ def regress(
     hidden = [_hidden(asked[name], outcome) for name in read.hidden]
     chosen = _model(model, outcome, hidden=bool(hidden))
     questions = [*([] if outcome.question is None else [outcome.question]), *hidden]
+    _check_apart(questions)
     if not questions:
         raise InvalidParameter("formula", f"a question as outcome or term ({', '.join(asked)})", formula)
     likely = chosen != LINEAR and outcome.answer is None
@@ -158,6 +160,15 @@ def _hidden(question: AskedQuestion, outcome: _Outcome) -> AskedQuestion:
         expected = f"hidden terms with 2 to {MOST_ANSWERS} answers, of which each respondent holds one"
         raise InvalidParameter("formula", expected, question.name)
     return question
+
+
+def _check_apart(questions: Sequence[AskedQuestion]) -> None:
+    """Raise `InvalidParameter` for two items of one grid: their noises depend on each other, so products are biased."""
+    for place, each in enumerate(questions):
+        for other in questions[:place]:
+            if each.item is not None and each.place == other.place:
+                expected = f"{other.name} and {each.name} in different formulas, because one report holds both"
+                raise InvalidParameter("formula", expected, "both")
 
 
 def _several(question: AskedQuestion) -> bool:

@@ -12,6 +12,28 @@ if TYPE_CHECKING:
     from .sample import Floats
 
 
+def set_likelihood(mechanism: Any, reports: Any) -> Floats:
+    """Return the same of an item of a grid, whose report is a set of answers, all sets with the answer equally likely.
+
+    The law of the grid is one of several answers at once. That of an item follows from p, the chance that a set holds the
+    answer, and from the size of the sets.
+
+    Parameters:
+        mechanism: that of the item.
+        reports: sets of answers.
+
+    Raises:
+        NotSupported: the sets are of several sizes.
+    """
+    [(p, q)] = mechanism.support_probabilities
+    held = np.rint(float(q) + float(p - q) * mechanism.contributions(reports))
+    answers, size = held.shape[1], round(float(p + q * (held.shape[1] - 1)))
+    if not (held.sum(axis=1) == size).all():
+        raise NotSupported(f"reports of {mechanism.name} are sets of several sizes, so their likelihood is not known")
+    found: Floats = np.where(held == 1, float(p) * (answers - size), float(1 - p) * size)
+    return found
+
+
 def report_likelihood(mechanism: Any, reports: Any) -> Floats:
     """Return the chance of each report under each answer, (n, d), over that under answer 0 or another factor of the report.
 

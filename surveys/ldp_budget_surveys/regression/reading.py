@@ -12,7 +12,7 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ..designs.moments import moments_of_counts
 from ..designs.questions import in_parts
 from ..designs.survey_estimates import weightless, weights_for
-from .channels import report_likelihood
+from .channels import report_likelihood, set_likelihood
 from .formulas import number_column
 from .sample import Sample
 
@@ -91,7 +91,8 @@ def read_respondents(
         own = [part[here[mask]] for mask, part in zip(masks, parts, strict=True)]
         if here.any():
             values = [each.mechanism.contributions(some) for each, some in zip(questions, own, strict=True)]
-            values += [report_likelihood(questions[0].mechanism, own[0])] if likely else []
+            chances = report_likelihood if questions[0].item is None else set_likelihood
+            values += [chances(questions[0].mechanism, own[0])] if likely else []
             codes = np.array(
                 [numbers.setdefault(each[: len(public)], len(numbers)) for each in attributes.combinations]
             )
