@@ -395,7 +395,8 @@ def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audi
 
 def _print(mechanism: Mechanism, exact: Verification, found: list[Audit], verdict: str) -> None:
     claimed = mechanism.guarantee.describe()
-    promise = "nothing" if claimed["epsilon"] is None else f"ε = {claimed['epsilon']:.9g}, δ = {claimed['delta']:.3g}"
+    none = "nothing" if claimed["kind"] == "unbounded" else "no ε of its own"
+    promise = none if claimed["epsilon"] is None else f"ε = {claimed['epsilon']:.9g}, δ = {claimed['delta']:.3g}"
     click.echo(f"{mechanism!r} guarantees {promise} ({claimed['kind']}; {claimed['relation']}).")
     if exact.method:
         loss = "" if exact.upper is None else f"; one report loses {exact.upper:.12g}"

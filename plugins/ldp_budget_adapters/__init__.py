@@ -2,7 +2,8 @@
 
 An adapter is chosen by the classes of an object, never by its attributes, and then looks up in the library that these
 classes are the library's own. It imports `ldp_budget` and no library: an object exists only where its caller has
-imported one. The package is a plugin, found by the entry-point group `ldp_budget`.
+imported one. Only the modules `nvflare` and `flower`, for their users, import these libraries. The package is a plugin, found
+by the entry-point group `ldp_budget`.
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ class LedgerAccountant:
         charged = self._mechanism(event)
         with opened(self._ledger) as accountant:
             quoted = accountant.quote(self._user, charged, reports=count, policy=self._policy)
-            if max_epsilon is not None and self._lifetime(quoted).spent.epsilon > max_epsilon:
+            state = self._lifetime(quoted)
+            after = state.limit.epsilon_of(state.spent_units.plus(quoted.cost_units))
+            if max_epsilon is not None and after > max_epsilon:
                 return True
             if not accountant.spend(self._user, charged, reports=count, policy=self._policy):
                 return True

@@ -8,7 +8,7 @@ NVFlare answers in three ways that no filter sees: with a return code if code of
 *of the job* made of the result after the site's filters, and with messages that components of the job send (metrics). So the
 first filter of a process also takes these ways out of the client: `_process_task`, whose answer it makes from its own release
 alone; messages, of which only the runner's own pass; and the properties of a context, which go with every message. If NVFlare
-has no such methods, the job does not start.
+has no such methods, the job does not start. If one scope of the site has the filter, nothing leaves from a scope without it.
 And it takes the process off `error_log.txt`, which NVFlare uploads after a job; `log.txt` has the same lines.
 
 Python code of a job runs in the process of the filter and can replace it, or open a connection. The filter holds for jobs
@@ -146,11 +146,13 @@ def _filter_of(fl_ctx: FLContext) -> BudgetFilter | None:
 def _guarded_task(own: Any) -> Any:
     @functools.wraps(own)
     def process(self: Any, task: Any, fl_ctx: FLContext) -> Shareable:
-        found = _filter_of(fl_ctx)
-        if found is None:
-            return own(self, task, fl_ctx)
         cookies = copy.deepcopy(task.data.get_cookie_jar())
-        answer = found.answer(task, fl_ctx, functools.partial(own, self))
+        found = _filter_of(fl_ctx)
+        if found is None:  # a job would choose this scope
+            self.log_error(fl_ctx, "the scope of this job has no BudgetFilter, so nothing leaves. Give it one.")
+            answer = _refusal()
+        else:
+            answer = found.answer(task, fl_ctx, functools.partial(own, self))
         if cookies:
             answer.set_cookie_jar(cookies)  # the server's own, which it gets back
         answer.set_header(ReservedHeaderKey.TASK_NAME, task.name)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,22 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ROOT / "tests" / "data" / "federated"
+
+
+@contextlib.contextmanager
+def one_federation() -> Iterator[None]:
+    """Wait until no other test of this machine runs NVFlare's federation, whose ports are fixed."""
+    with open(Path(tempfile.gettempdir()) / "ldp-budget-nvflare.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def kill_all_of(folder: Path) -> None:
+    """Kill the processes whose command names a folder of a test."""
+    found = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True).stdout
+    for pid in found.split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 class Environment:

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from federated_environment import ROOT, Environment
+from federated_environment import ROOT, Environment, kill_all_of, one_federation
 
 GUIDE = ROOT / "docs" / "guides" / "federated-learning.md"
 
@@ -22,14 +22,14 @@ def test_guide_typed_as_printed_charges_three_updates(tmp_path: Path) -> None:
             (tmp_path / name).write_text(body, encoding="utf-8")
     script = tmp_path / "typed.sh"
     script.write_text("\n".join(commands), encoding="utf-8")
-    with open(tmp_path / "typed.txt", "w+", encoding="utf-8") as said:
+    with one_federation(), open(tmp_path / "typed.txt", "w+", encoding="utf-8") as said:
+        here = {"cwd": tmp_path, "env": flare.env, "stdout": said, "stderr": said}
         try:
-            typed = subprocess.run(
-                ["bash", str(script)], cwd=tmp_path, env=flare.env, stdout=said, stderr=said, timeout=300
-            )
+            typed = subprocess.run(["bash", str(script)], timeout=300, **here)  # type: ignore[call-overload]
         finally:
             poc = {"NVFLARE_POC_WORKSPACE": str(tmp_path / "poc")}
             flare.run("nvflare", "poc", "stop", env=poc, check=False, timeout=120)
+            kill_all_of(tmp_path / "poc")
         said.seek(0)
         text = said.read()
     assert typed.returncode == 0, text

@@ -136,7 +136,7 @@ def test_level_exact_needs_a_program() -> None:
 
 def test_built_in_mechanisms_with_a_client_have_a_program() -> None:
     for cls, plugin in registry().items():
-        if plugin.own:
+        if plugin.own and cls.name != "discrete-gaussian":  # of vectors, which no program reads
             assert cls.client_program is not Mechanism.client_program, cls.name
 
 

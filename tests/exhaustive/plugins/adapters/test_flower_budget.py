@@ -83,3 +83,37 @@ def test_accountant_charges_before_a_round_and_outlives_the_process(flower: Envi
     assert found[0][1] == spent < found[0][2]
     released = sum(text.count("Privacy spent: epsilon") for text in said)
     assert released >= 4
+
+
+ASKED = """
+import sys
+from flwr.serverapp import GaussianPrivacyEvent
+from ldp_budget import BudgetExceeded
+from ldp_budget_adapters.flower import LedgerAccountant
+backend = LedgerAccountant(ledger=sys.argv[1], user="cohort")
+event = GaussianPrivacyEvent(4.0, 2, 10)
+print(backend.would_exceed(event, max_epsilon=1.0), backend.num_releases, backend.would_exceed(event, max_epsilon=2.5))
+print(backend.would_exceed(event, count=5), backend.num_releases, backend.would_exceed(event, count=4))
+backend.compose(event, count=5)
+try:
+    backend.compose(event)
+except BudgetExceeded:
+    print("refused", backend.num_releases, backend.get_delta(5.9) <= 1e-6 < 1.0 == backend.get_delta(1.0))
+"""
+
+
+def test_accountant_answers_as_flowers_protocol_asks(flower: Environment, tmp_path: Path) -> None:
+    ledger = flower.ledger(tmp_path / "cohort.db", "lifetime=6,1e-6,gdp")  # five rounds
+    done = flower.run("python", "-c", ASKED, ledger)
+    assert done.stdout.splitlines() == ["True 0 False", "True 1 False", "refused 2 True"]
+
+
+@pytest.mark.parametrize("limit", ["lifetime=6,1e-6", "day=6,1e-6,gdp"])
+def test_accountant_without_a_limit_for_gaussian_noise_does_not_start(
+    flower: Environment, tmp_path: Path, limit: str
+) -> None:
+    flower.run("ldp-budget", "--ledger", tmp_path / "c.db", "ledger", "init")
+    more = ["--unbounded"] if limit.startswith("day") else []
+    flower.run("ldp-budget", "--ledger", tmp_path / "c.db", "policy", "set", "default", "--limit", limit, *more)
+    done = flower.run("python", "-c", ASKED, tmp_path / "c.db", check=False)
+    assert "a policy with a lifetime limit under gdp, zcdp or renyi" in done.stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from federated_environment import PARTS, ROOT, Environment
+from federated_environment import PARTS, ROOT, Environment, kill_all_of, one_federation
 from ldp_budget import Accountant
 
 SITES = ("site-1", "site-2")
@@ -62,10 +62,7 @@ class Federation:
         process = self.running.pop(name)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        # A job is a session of its own, which names the folder of the kit.
-        found = subprocess.run(["pgrep", "-f", str(self.kits / name)], capture_output=True, text=True).stdout
-        for pid in found.split():
-            os.kill(int(pid), signal.SIGKILL)
+        kill_all_of(self.kits / name)  # a job is a session of its own, which names the folder of the kit
 
     def job(self, name: str, rounds: int) -> Path:
         self.flare.run("python", PARTS / "make_job.py", self.folder, name, rounds, self.record, cwd=PARTS)
@@ -93,11 +90,12 @@ def flare(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 @pytest.fixture
 def federation(flare: Environment, tmp_path: Path) -> Iterator[Federation]:
     made = Federation(flare, tmp_path)
-    made.start("server", *SITES)
-    time.sleep(10)
-    yield made
-    for name in list(made.running):
-        made.kill(name)
+    with one_federation():
+        made.start("server", *SITES)
+        time.sleep(10)
+        yield made
+        for name in list(made.running):
+            made.kill(name)
 
 
 UPDATE = re.compile(
