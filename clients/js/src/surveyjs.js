@@ -26,7 +26,7 @@ const DIGEST = "ldp_digest";
 /** Events that hand answers to handlers, most of which save them, send them, or ask a server about them. */
 const TELLING = [
   ...["onValueChanged", "onValueChanging", "onServerValidateQuestions", "onValidateQuestion", "onGetQuestionDisplayValue", "onCheckAnswerCorrect"],
-  ...["onChoicesSearch", "onChoicesLazyLoad", "onProcessTextValue", "onTriggerExecuted", "onMatrixCellValueChanged", "onMatrixCellValueChanging"],
+  ...["onChoicesSearch", "onChoicesLazyLoad", "onProcessTextValue", "onTriggerExecuted", "onMatrixCellValueChanged", "onMatrixCellValueChanging", "onUpdateChoiceItemCss"],
 ];
 /** What sends words that no noise covers, or decides by an answer what is shown, fetched or counted. */
 const OPEN = [
@@ -69,6 +69,9 @@ const READ = {
     })),
 };
 
+/** What a respondent is shown: it holds no answer. */
+class Said extends Error {}
+
 /** @param {string} why @returns {TypeError} */
 const refusal = (why) => new TypeError(`this survey would leak an answer, or cannot be reported: ${why}`);
 
@@ -107,15 +110,15 @@ export function protect(survey, { definition, digest, outbox, key, seed }) {
   survey.onCompleting.add(async (/** @type {any} */ _, /** @type {any} */ options) => {
     try {
       const answers = answersOf(shown, wanted);
-      const { report } = await outbox.draw(key, client, client instanceof Questionnaire ? answers : Object.values(answers)[0]);
-      if (!report) throw new TypeError("The report of this key was sent, and is deleted.");
+      const { report, digest: drawn } = await outbox.draw(key, client, client instanceof Questionnaire ? answers : Object.values(answers)[0]);
+      if (drawn !== definition.digest) throw new Said(`The key ${key} has a report of another survey on this device: take another key.`);
+      if (!report) throw new Said("The report of this key was sent, and is deleted.");
       survey.setValue(REPORT, toHex(report));
       survey.setValue(DIGEST, definition.digest);
     } catch (error) {
       options.allow = false;
       // Other messages may hold an answer, and handlers read this one.
-      const harmless = error instanceof OverBudget || error instanceof TypeError;
-      options.message = harmless ? error.message : "An answer is missing, or is none that can be reported.";
+      options.message = error instanceof OverBudget || error instanceof Said ? error.message : "An answer is missing, or is none that can be reported.";
     }
   });
   const forget = () => survey.isCompleted && taken.forEach(({ question }) => question.clearValue());
@@ -195,7 +198,7 @@ function checkElsewhere(survey, taken) {
   const look = (node, path, formula) => {
     if (typeof node === "string") {
       const own = path.endsWith(".name") || /\.(choices|rows|columns|rateValues)\.\d+(\.value)?$|\.(text|title|value|description)(\.[\w-]+)?$/.test(path);
-      const told = names.find((name) => (formula && node.includes(name)) || (!own && node === name) || insideBraces(node).some((each) => each.includes(name)));
+      const told = names.find((name) => (!own && node === name) || [...(formula ? [node] : []), ...insideBraces(node)].some((each) => named(name).test(each)));
       if (told) throw refusal(`${path} depends on ${told}`);
     } else if (node && typeof node === "object") {
       for (const [name, value] of Object.entries(node)) look(value, `${path}.${name}`, formula || /(If|[eE]xpression|^triggers|^calculatedValues)$/.test(name));
@@ -204,6 +207,8 @@ function checkElsewhere(survey, taken) {
   look(survey.toJSON(), "survey", false);
 }
 
+/** A name as a word of its own; formulas of SurveyJS know no case. @param {string} name */
+const named = (name) => new RegExp(`(?<![\\p{L}\\p{N}_])${name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")}(?![\\p{L}\\p{N}_])`, "iu");
 /** @param {string} text */
 const insideBraces = (text) => [...text.matchAll(/\{([^{}]*)\}/g)].map(([, inside]) => inside);
 

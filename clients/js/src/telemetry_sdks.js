@@ -193,8 +193,9 @@ export function forLogs(reports, processor, emit) {
   return {
     /** @param {any} record @param {any} [context] */
     onEmit(record, context) {
-      const own = record.eventName === REPORT || reports.metrics.some(({ event }) => event === record.eventName);
-      const kept = passed(reports, record.eventName, record.attributes, () => unguarded(reports, record.attributes));
+      const name = record.eventName ?? record.attributes?.["event.name"]; // as it was before events had a name
+      const own = name === REPORT || reports.metrics.some(({ event }) => event === name);
+      const kept = passed(reports, name, record.attributes, () => unguarded(reports, record.attributes));
       if (!kept) return;
       const nothing = own && { body: undefined, spanContext: undefined, severityText: undefined, severityNumber: undefined, droppedAttributesCount: 0 };
       processor.onEmit(view(record, { attributes: kept, ...nothing }), context);

@@ -51,6 +51,8 @@ const SDKS = {
       posthog.capture("checkout", { step: i, $set: { plan } });
       posthog.capture(`$${plan}`, { plan });
       posthog.captureException(new Error(`no ${plan}`));
+      posthog.capture("$snapshot", { $snapshot_data: [plan] }, { _batchKey: "recordings", _url: `${posthog.config.api_host}/s/` });
+      posthog.capture("$$heatmap", { $heatmap_data: { [plan]: 1 } });
     },
     flush: () => {},
   },
