@@ -6,6 +6,7 @@ import base64
 import binascii
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -49,10 +50,14 @@ class Sent(NamedTuple):
 def _decoded(text: str) -> str:
     """What JSON members of Base64 hold."""
     found = []
-    for word in text.split('"'):
+    for word in re.split(r'["=]', unquote(text)):
         if len(word) > 30:
             try:
-                found.append(base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)).decode("latin1"))
+                found.append(
+                    base64.b64decode(
+                        word + "=" * (-len(word) % 4), altchars=b"-_" if {*word} & {*"-_"} else None
+                    ).decode("latin1")
+                )
             except (binascii.Error, ValueError):
                 continue
     return "\n".join(found)

@@ -19,6 +19,7 @@ import { FORMAT, Questionnaire } from "./questionnaire.js";
 
 /** @typedef {{ name: string, read: (value: any) => any, choices?: any[] }} Part of a SurveyJS question: one question of ours */
 /** @typedef {{ question: any, parts: Part[] }} Taken */
+/** @typedef {{ definition: any, owner: string }} Wanted a question, or an item of a grid: what defines it, and the question that it belongs to */
 
 const NO_ANSWER = "no answer";
 const REPORT = "ldp_report";
@@ -40,7 +41,7 @@ const choicesOf = (/** @type {any} */ question) => question.choices.map((/** @ty
 const one = (/** @type {any} */ question, choices = choicesOf(question)) => [{ name: question.name, read: (/** @type {any} */ value) => value, choices }];
 const number = (/** @type {any} */ question) => [{ name: question.name, read: (/** @type {any} */ value) => (value === undefined || value === "" ? undefined : Number(value)) }];
 /** Ticks: one question of ours for all of them, or a yes or no for each. */
-const ticks = (/** @type {any} */ question, /** @type {Map<string, Client>} */ wanted) =>
+const ticks = (/** @type {any} */ question, /** @type {Map<string, Wanted>} */ wanted) =>
   wanted.get(question.name)?.definition.at_most !== undefined
     ? [{ name: question.name, read: (/** @type {any} */ value) => value ?? [], choices: choicesOf(question) }]
     : choicesOf(question).map((/** @type {any} */ item) => ({ name: partOf(question.name, item, wanted), read: (/** @type {any} */ value) => ((value ?? []).includes(item) ? "yes" : "no"), choices: ["yes", "no"] }));
@@ -49,7 +50,7 @@ const partOf = (name, part, wanted) => [`${name}/${part}`, `${name}_${part}`].fi
 
 /**
  * How a SurveyJS question becomes questions of ours, by its type.
- * @type {Record<string, (question: any, wanted: Map<string, Client>) => Part[]>}
+ * @type {Record<string, (question: any, wanted: Map<string, Wanted>) => Part[]>}
  */
 const READ = {
   radiogroup: (question) => one(question),
@@ -88,12 +89,11 @@ export function protect(survey, { definition, digest, outbox, key, seed }) {
   if (typeof key !== "string" || !key) throw new TypeError("`key` must be a text, such as the round: under it a report is drawn once");
   const client = definition.format === FORMAT ? new Questionnaire(definition, { digest }) : new Client(definition, { digest });
   confirmOnce(definition);
-  const clients = client instanceof Questionnaire ? client.questions : [client];
-  const wanted = new Map(clients.map((each) => [/** @type {string} */ (each.definition.name), each]));
+  const wanted = wantedOf(client instanceof Questionnaire ? client.questions : [client]);
   const taken = takenOf(survey, wanted);
   checkElsewhere(survey, taken);
   const names = new Set(taken.map(({ question }) => /** @type {string} */ (question.name)));
-  const asked = client instanceof Questionnaire ? askedOf(client, seed) : [...names];
+  const asked = client instanceof Questionnaire ? askedOf(client, seed) : [definition.name];
   tried(survey, names);
 
   // Nothing is refused from here on.
@@ -101,7 +101,7 @@ export function protect(survey, { definition, digest, outbox, key, seed }) {
   for (const [name] of filled) survey.clearValue(name);
   setApart(survey, names);
   for (const [name, value] of filled) survey.setValue(name, value);
-  const shown = taken.map(({ question, parts }) => show(question, parts, asked));
+  const shown = taken.map(({ question, parts }) => show(question, parts, ({ name }) => asked.includes(/** @type {Wanted} */ (wanted.get(name)).owner)));
   for (const event of TELLING) if (survey[event]) survey[event].add = survey[event].unshift = () => closed(event);
   for (const question of survey.getAllQuestions()) if (names.has(question.name)) question.autocomplete = "off";
   survey.onUpdateQuestionCssClasses.add((/** @type {any} */ _, /** @type {any} */ { question, cssClasses }) => {
@@ -127,9 +127,19 @@ export function protect(survey, { definition, digest, outbox, key, seed }) {
 }
 
 /**
+ * By the name of each question and of each item of a grid.
+ * @param {Client[]} clients
+ * @returns {Map<string, Wanted>}
+ */
+function wantedOf(clients) {
+  const each = clients.flatMap(({ definition }) => (definition.items ?? [definition]).map((/** @type {any} */ { name }) => [name, { definition, owner: definition.name }]));
+  return new Map(each);
+}
+
+/**
  * The questions of a survey that are those of the collection.
  * @param {any} survey
- * @param {Map<string, Client>} wanted
+ * @param {Map<string, Wanted>} wanted
  * @returns {Taken[]}
  */
 function takenOf(survey, wanted) {
@@ -144,7 +154,7 @@ function takenOf(survey, wanted) {
     const open = OPEN.find((name) => question[name] && question[name] !== question.name);
     if (open) throw no(`\`${open}\` sends words that no noise covers, or lets an answer decide what else is shown or sent`);
     if (question.choicesByUrl && !question.choicesByUrl.isEmpty) throw no("`choicesByUrl` fetches its choices, so they are not those of the collection");
-    for (const { name, choices } of ours) checkPart(question, /** @type {Client} */ (wanted.get(name)).definition, choices, no);
+    for (const { name, choices } of ours) checkPart(question, name, /** @type {Wanted} */ (wanted.get(name)).definition, choices, no);
     taken.push({ question, parts: ours });
   }
   const found = taken.flatMap(({ parts }) => parts.map(({ name }) => name));
@@ -156,11 +166,12 @@ function takenOf(survey, wanted) {
 
 /**
  * @param {any} question
+ * @param {string} name of the part
  * @param {any} definition of the question of ours
  * @param {any[] | undefined} choices
  * @param {(why: string) => TypeError} no
  */
-function checkPart(question, { name, answers, at_most: most }, choices, no) {
+function checkPart(question, name, { answers, at_most: most }, choices, no) {
   const optional = isOptional(answers);
   const own = (optional ? answers?.slice(0, -1) : answers)?.map(canonicalText);
   const given = choices?.map((each) => canonicalText(`${each}`));
@@ -255,7 +266,7 @@ function setApart(survey, names) {
  * @param {Uint8Array | undefined} seed
  */
 function askedOf(survey, seed) {
-  const names = survey.questions.map(({ definition }) => definition.name);
+  const names = survey.questions.map(({ definition }) => /** @type {string} */ (definition.name));
   if (survey.definition.ask === names.length) return names;
   if (!seed) throw new TypeError("the survey asks each person some of its questions: give the person's `seed`");
   return survey.asked(seed).map((place) => names[place]);
@@ -265,11 +276,11 @@ function askedOf(survey, seed) {
  * Shows of a question what this person is asked: whole, some of its rows or items, or not at all.
  * @param {any} question
  * @param {Part[]} parts
- * @param {string[]} asked
+ * @param {(part: Part) => boolean} isAsked
  * @returns {Taken}
  */
-function show(question, parts, asked) {
-  const kept = parts.filter(({ name }) => asked.includes(name));
+function show(question, parts, isAsked) {
+  const kept = parts.filter(isAsked);
   const list = question.getType() === "matrix" ? "rows" : "choices";
   if (!kept.length) question.visible = false;
   else if (kept.length < parts.length) question[list] = question[list].filter((/** @type {any} */ _, /** @type {number} */ place) => kept.includes(parts[place]));
@@ -278,7 +289,7 @@ function show(question, parts, asked) {
 
 /**
  * @param {Taken[]} shown
- * @param {Map<string, Client>} wanted
+ * @param {Map<string, Wanted>} wanted
  * @returns {Record<string, any>} the answer to each asked question of ours
  */
 function answersOf(shown, wanted) {
@@ -286,9 +297,12 @@ function answersOf(shown, wanted) {
   const answers = {};
   for (const { question, parts } of shown) {
     for (const { name, read } of parts) {
-      const { answers: own } = /** @type {Client} */ (wanted.get(name)).definition;
+      const { definition, owner } = /** @type {Wanted} */ (wanted.get(name));
+      const own = definition.answers;
       const answer = question.isVisible === false && isOptional(own) ? undefined : read(question.value);
-      answers[name] = answer === undefined && isOptional(own) ? NO_ANSWER : typeof answer === "number" && own ? `${answer}` : answer;
+      const given = answer === undefined && isOptional(own) ? NO_ANSWER : typeof answer === "number" && own ? `${answer}` : answer;
+      if (definition.items) answers[owner] = { ...answers[owner], [name]: given };
+      else answers[name] = given;
     }
   }
   return answers;

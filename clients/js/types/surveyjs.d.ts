@@ -28,3 +28,10 @@ export type Taken = {
     question: any;
     parts: Part[];
 };
+/**
+ * a question, or an item of a grid: what defines it, and the question that it belongs to
+ */
+export type Wanted = {
+    definition: any;
+    owner: string;
+};

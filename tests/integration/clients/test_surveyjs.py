@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -252,6 +253,51 @@ def test_answers_come_as_each_question_reads_them(page: Any, site: Site) -> None
         page.evaluate("(values) => answer(values)", given | faith)
         report = bytes.fromhex(complete(page)["data"]["ldp_report"])
         assert list(report[1:]) == [2, 1, 1, 0, place]
+
+
+GRIDS = """
+[survey]
+name = "money"
+title = "t"
+organisation = "o"
+contact = "c@example.org"
+purpose = "p"
+epsilon = 300
+joint = true
+minimum_group = 1
+[[question]]
+name = "smoke"
+text = "Do you smoke?"
+kind = "yes-no"
+[[question]]
+name = "drive"
+text = "Do you drive?"
+kind = "yes-no"
+[[grid]]
+name = "grid"
+text = "Have you enough for"
+items = ["food", "rent"]
+categories = ["scarce", "plenty"]
+answer = 2
+"""
+
+
+def test_grids_and_joint_questions_are_asked_as_rows_and_as_questions(page: Any, site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "money.toml"
+    file.write_text(GRIDS)
+    made = survey_collection(Survey.from_toml(file)).definition()
+    assert [question["kind"] for question in made["questions"]] == ["grid", "grid"]
+    small = form()
+    small["pages"] = [
+        {"elements": [each for each in small["pages"][0]["elements"] if each["name"] in ("smoke", "grid")]}
+    ]
+    small["pages"][0]["elements"] += [{"type": "boolean", "name": "drive", "isRequired": True}]
+    start(page, site, json=small, definition=made)
+    page.evaluate("answer({ smoke: true, drive: false, grid: { food: 'plenty', rent: 'scarce' } })")
+    found = complete(page)
+    assert found["state"] == "completed", found
+    assert len(bytes.fromhex(found["data"]["ldp_report"])) == made["report"]["bytes"]
+    assert told(wire(site)) == []
 
 
 def test_person_is_asked_some_questions_and_reports_those(page: Any, site: Site) -> None:

@@ -159,6 +159,9 @@ def test_events_of_a_metric_leave_as_one_report_a_day_and_nothing_else(
     assert len({each["key"] for each in arrived}) == 4
     assert (found["balance"]["lifetime"]["left"], found["refused"]) == ("0", ["plan"])
     assert not RAW.search(page.evaluate("stored()"))
+    page.goto("about:blank")  # beacons
+    page.wait_for_timeout(500)
+    assert raw(site) == []
 
 
 @pytest.mark.parametrize("which", [each for each in SDKS if each != "openfeature"])
@@ -168,6 +171,12 @@ def test_library_without_its_hook_sends_the_answers(device: Any, site: Site, whi
     days(page, 1, 3, ["topaz"])
     wait_for_reports(page, site, 0)
     assert len(raw(site)) == 5
+    if which == "posthog":  # what is left, in Base64
+        site.sent.clear()
+        page.evaluate("posthog.capture('last', { plan: 'topaz' })")
+        page.goto("about:blank")
+        page.wait_for_timeout(500)
+        assert raw(site)
 
 
 @pytest.mark.parametrize("which", SDKS)

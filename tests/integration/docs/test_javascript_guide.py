@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import shutil
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 
 import axe_core
 from chromium import devices
-from doc_blocks import Block, Shell, blocks, commands_of, differences, page_environment
+from doc_blocks import Shell, blocks, page_environment
+from typed_guides import clone_of_clients, follow, free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "guides" / "javascript.md"
@@ -27,34 +25,7 @@ SAID = "document.querySelector('[role=status]').textContent"
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    for program in ("npm", "bash", "curl"):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program} on this machine")
-    left_out = shutil.ignore_patterns("node_modules", "dist", "*.db*")
-    for name in ("js", "examples"):
-        shutil.copytree(ROOT / "clients" / name, tmp_path / "clients" / name, ignore=left_out)
-    return tmp_path
-
-
-def free_ports(count: int) -> list[str]:
-    with socket.socket() as one, socket.socket() as other:
-        lines = (one, other)[:count]
-        for line in lines:
-            line.bind(("127.0.0.1", 0))
-        return [str(line.getsockname()[1]) for line in lines]
-
-
-def follow(shell: Shell, found: Iterator[Block], until: str | None) -> list[str]:
-    """Type the commands of the next blocks, up to one with this text; what prints something else than the page shows."""
-    wrong = []
-    for block in found:
-        for command in commands_of(block) if block.kind == "console" else ():
-            printed = differences(command, shell.run(command.text))
-            if printed:
-                wrong.append(f"line {command.line}: {command.text}{printed}")
-        if until is not None and until in block.text:
-            break
-    return wrong
+    return clone_of_clients(tmp_path)
 
 
 def test_guide_from_javascript_to_the_estimate_works_as_printed(clone: Path, browser: Any, axe: str) -> None:

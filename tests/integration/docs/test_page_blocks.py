@@ -21,7 +21,8 @@ from doc_blocks import (
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-JAVASCRIPT = DOCS / "guides" / "javascript.md"  # test_javascript_guide.py follows it, with a browser in the middle
+# test_javascript_guide.py and test_road_guides.py follow these, with a browser in the middle.
+WITH_A_BROWSER = [DOCS / "guides" / f"{name}.md" for name in ("javascript", "surveyjs", "telemetry")]
 # Modules that a page needs besides the library; developers have them.
 NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
@@ -64,7 +65,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
             id=page.relative_to(ROOT).with_suffix("").as_posix(),
         )
         for page in ENDS
-        if page != JAVASCRIPT
+        if page not in WITH_A_BROWSER
     ],
 )
 def test_page_with_all_its_blocks_run_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:
