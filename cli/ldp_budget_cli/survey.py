@@ -162,7 +162,7 @@ def shown_survey(found: Collection) -> dict[str, Any]:
     rows = []
     for asked, question in zip(survey.slots, mechanism.questions, strict=True):  # type: ignore[attr-defined]
         own, said = question.mechanism, asked.to_json()
-        said |= {"items": list(question.items)} if question.items is not None else {}
+        said |= {"items": list(question.asked_items)} if question.asked_items is not None else {}
         bias = own.utility().get("max_bias")
         said |= {"design": own.design_words} if hasattr(own, "design_words") else {}
         row = {**said, "mechanism": own.name, "epsilon": own.guarantee.epsilon, "declared": own.declared}
@@ -214,6 +214,8 @@ def _print_survey(found: Collection) -> None:
 def _answers(question: dict[str, Any]) -> str:
     if question["kind"] == "grid":
         numbers = f"{question['lower']} to {question['upper']}" if "lower" in question else None
+        if question.get("index"):
+            return f"the mean of {numbers} for {', '.join(question['items'])}"
         return f"{numbers or ', '.join(question.get('categories', ('yes', 'no')))} for {', '.join(question['items'])}"
     if question["kind"] == "scale":
         return f"{question['lower']} to {question['upper']}, reported as {question['report']}"

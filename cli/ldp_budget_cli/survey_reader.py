@@ -40,7 +40,9 @@ _ROWS = 20_000
 
 def columns_of(questionnaire: Questionnaire, given: Sequence[str]) -> dict[str, str]:
     """Return the column of each question: of `--column QUESTION=COLUMN`, else of the question's name."""
-    columns = {name: name for question in questionnaire.questions for name in (question.items or (question.name,))}
+    columns = {
+        name: name for question in questionnaire.questions for name in (question.asked_items or (question.name,))
+    }
     for text in given:
         name, equals, column = text.partition("=")
         name = next((each for each in columns if canonical_text(each) == canonical_text(name)), name)
@@ -79,8 +81,8 @@ class SurveyReader(AnswerReader):
         missing = [
             name
             for question, own in zip(self._survey.questions, boxes, strict=True)
-            for name in (question.items or (question.name,))
-            if not (own and question.items is None) and canonical_text(self._columns[name]) not in table.columns
+            for name in (question.asked_items or (question.name,))
+            if not (own and question.asked_items is None) and canonical_text(self._columns[name]) not in table.columns
         ]
         if missing:
             column = self._columns[missing[0]]
@@ -99,8 +101,8 @@ class SurveyReader(AnswerReader):
 
     def _option_columns(self, table: Table, question: Question) -> list[str]:
         """Return the columns of the options of a question of ticks that has no column itself, or of the items of a grid."""
-        if question.items is not None:
-            return [self._columns[item] for item in question.items]
+        if question.asked_items is not None:
+            return [self._columns[item] for item in question.asked_items]
         column = self._columns[question.name]
         if not isinstance(question.domain, TickSets) or canonical_text(column) in table.columns:
             return []
@@ -193,17 +195,17 @@ class SurveyReader(AnswerReader):
     def _answer_of(self, table: Table, row: Row, at: int, cells: list[str]) -> str | tuple[str, ...] | None:
         """Return the answer in the cells of a question: one for each item of a grid; None if the row was left out without one."""
         question = self._survey.questions[at]
-        if question.items is None and self._boxes[at]:
+        if question.asked_items is None and self._boxes[at]:
             cells = [ticked(cells, question.categories or ())]
         texts = [text if text in self._missing else self._question_texts[at](text) for text in cells]
         for place, text in enumerate(texts):
             if self._optional[at] and (text in self._missing or not text):
                 texts[place] = NO_ANSWER
             elif text in self._missing:
-                where = self._boxes[at][place] if question.items is not None else self._places[at]
+                where = self._boxes[at][place] if question.asked_items is not None else self._places[at]
                 self.answers.left_out.leave_missing(table, row, where, text)
                 return None
-        return texts[0] if question.items is None else tuple(texts)
+        return texts[0] if question.asked_items is None else tuple(texts)
 
     def _near_of(self, at: int, text: str) -> str | None:
         """Return the answer to a question from which a text differs only by case or spaces, if that is not ignored."""

@@ -62,6 +62,7 @@ def _grids(epsilon: int) -> Collection:
         *(SurveyQuestion(name, kind="yes-no", categories=("yes", "no")) for name in ("smoke", "drink", "sport")),
         SurveyQuestion("often", kind="grid", categories=answers, items=("fish", "meat", "eggs", "bread")),
         SurveyQuestion("good", kind="grid", categories=answers_of(0, 10), items=("staff", "price"), asked=1),
+        SurveyQuestion("index", kind="grid", lower=Decimal(1), upper=Decimal(5), items=("a", "b", "c"), index=True),
     )
     return survey_collection(Survey(f"grids-{epsilon}", listed, Decimal(epsilon), 2, joint=True))
 
@@ -99,10 +100,10 @@ def reports(collection: Collection, count: int = COUNT) -> list[dict[str, Any]]:
         answers: dict[str, Any] = {}
         for place in asked:
             question = questionnaire.questions[place]
-            if question.items is not None and question.categories is not None:
-                chosen = question.categories
+            if question.asked_items is not None and question.answers is not None:
+                chosen = question.answers
                 answers[question.name] = {
-                    item: chosen[(number + row) % len(chosen)] for row, item in enumerate(question.items)
+                    item: chosen[(number + row) % len(chosen)] for row, item in enumerate(question.asked_items)
                 }
                 continue
             answers[question.name] = (

@@ -93,6 +93,11 @@ class Question:
         }
 
     @property
+    def asked_items(self) -> tuple[str, ...] | None:
+        """The names of the items that a device asks, also where it sends one index of them; None for a single question."""
+        return self.items if self.recode is None else self.recode.items
+
+    @property
     def answers(self) -> tuple[str, ...] | None:
         """The names of the answers that a device is asked, unless these are numbers."""
         return self.categories if self.recode is None else self.recode.answers
@@ -115,7 +120,7 @@ class Question:
         """Return an answer as the number that the mechanism randomizes. Raises `OutsideDomain`."""
         from ..sdk.tick_sets import TickSets
 
-        if self.items is not None:
+        if self.asked_items is not None:
             return self._number_of_all(answer, position)
         if self.categories is not None and isinstance(self.domain, TickSets):
             try:
@@ -133,14 +138,16 @@ class Question:
         """Return the answers to all items, in order or by name, as one number."""
         from ..sdk.grid_answers import GridAnswers
 
-        domain, items = self.domain, self.items or ()
-        assert isinstance(domain, GridAnswers)
+        domain, items = self.domain, self.asked_items or ()
         given = [answers.get(item) for item in items] if hasattr(answers, "get") else answers
         if not isinstance(given, list | tuple) or len(given) != len(items):
             raise OutsideDomain(f"an answer to each of {', '.join(items)} ({self.name})", answers, position)
         numbers = []
         for item, each in zip(items, given, strict=True):
-            numbers.append(int(Question(item, self.mechanism, self.categories).code_of(each, position)))
+            numbers.append(int(Question(item, self.mechanism, self.answers).code_of(each, position)))
+        if self.recode is not None:
+            return float(self.recode.values[sum(numbers)])
+        assert isinstance(domain, GridAnswers)
         return float(domain.number_of(numbers))
 
     def code_of(self, answer: Any, position: int) -> float:
@@ -226,7 +233,7 @@ class Questions(Field[tuple[Question, ...]]):
         names: list[str] = []
         for question in questions:
             self._check(question)
-            for name in dict.fromkeys((question.name, *(question.items or ()))):
+            for name in dict.fromkeys((question.name, *(question.asked_items or ()))):
                 if name in names:
                     raise InvalidParameter(self.name, "questions with distinct names", f"{name!r} twice")
                 names.append(name)
@@ -413,7 +420,7 @@ class Questionnaire(Mechanism):
         for place in range(len(self.questions)):
             values[f"q{place}"] = np.nan
         places = {question.name: place for place, question in enumerate(self.questions)}
-        whole = {item: place for place, each in enumerate(self.questions) for item in each.items or ()}
+        whole = {item: place for place, each in enumerate(self.questions) for item in each.asked_items or ()}
         for number, row in enumerate(rows):
             if not hasattr(row, "items"):
                 raise InvalidParameter("texts", "a mapping from questions to answers for each respondent", shown(row))

@@ -32,29 +32,56 @@ _RECODED = "recoded"
 
 @dataclass(frozen=True)
 class Recode:
-    """The answers that a device is asked, and for each of them the value that its mechanism randomizes."""
+    """The answers that a device is asked, and for each of them the value that its mechanism randomizes.
+
+    With `items` each of these has such an answer, and there is a value for each sum of the places of all answers: an index.
+    """
 
     answers: tuple[str, ...]
-    values: tuple[int, ...]
+    values: tuple[float, ...]
+    items: tuple[str, ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the answers and their values as a JSON object."""
-        return {"answers": list(self.answers), "values": list(self.values)}
+        values = [each if isinstance(each, int) else repr(each) for each in self.values]
+        return {"answers": list(self.answers), "values": values} | ({"items": list(self.items)} if self.items else {})
 
     @classmethod
     def from_json(cls, data: Any) -> Recode | None:
         """Return what `to_json` wrote; None for None. Raises KeyError or TypeError for anything else."""
-        return None if data is None else cls(tuple(data["answers"]), tuple(map(int, data["values"])))
+        if data is None:
+            return None
+        values = (float(each) if isinstance(each, str) else int(each) for each in data["values"])
+        items = data.get("items")
+        return cls(tuple(data["answers"]), tuple(values), None if items is None else tuple(items))
 
     def program(self, mechanism: Mechanism) -> Program:
         """Return the client program of a mechanism whose first step recodes the number of an answer."""
         from ..sdk.interpreter import read
 
         own = mechanism.client_program()
-        steps = [(_RECODED, ["at", "recode", "value"]), *((name, _renamed(step)) for name, step in own.steps)]
-        given = {"kind": "answer", "count": len(self.answers), "text": False}
+        first, count = self._first()
+        steps = [*first, *((name, _renamed(step)) for name, step in own.steps)]
+        given = {"kind": "answer", "count": count, "text": False}
         table = [read(own, value) for value in self.values]
         return replace(own, input=given, steps=tuple(steps), tables={**own.tables, "recode": table})
+
+    def _first(self) -> tuple[list[tuple[str, Any]], int]:
+        """Return the steps that recode the number of an answer, and how many numbers there are."""
+        if self.items is None:
+            return [(_RECODED, ["at", "recode", "value"])], len(self.answers)
+        size, count = len(self.answers), len(self.items)
+        steps: list[tuple[str, Any]] = []
+        total: Any = "item0"
+        for place in range(count):
+            steps.append((f"item{place}", ["mod", ["div", "value", size**place], size]))
+            total = total if not place else ["add", total, f"item{place}"]
+        return [*steps, ("index", total), (_RECODED, ["at", "recode", "index"])], size**count
+
+
+def index_values(lower: int, upper: int, items: int) -> tuple[float, ...]:
+    """Return the mean of the answers to so many items for each sum of their places."""
+    return tuple(lower + total / items for total in range((upper - lower) * items + 1))
 
 
 def _renamed(expression: Any) -> Any:

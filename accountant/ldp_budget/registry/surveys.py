@@ -60,6 +60,7 @@
     lower = 1                       # or categories
     upper = 5
     answer = 1                      # of the items each person answers so many; left out: the number of least variance
+    index = false                   # true: the device sends the mean of its answers to all items, one number
 
 A question of kind `choice` or `yes-no` with `optional = true` has one more answer, "no answer", which is randomized too. So
 has a scale of which the shares or a top box are reported.
@@ -102,7 +103,9 @@ from .scales import (
     REPORTS,
     SHARES,
     TOP_BOX,
+    Recode,
     answers_of,
+    index_values,
     recoded,
 )
 
@@ -111,7 +114,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from ..sdk.mechanism import Mechanism
-    from .scales import Recode
 
 FORMAT = "ldp-budget survey"
 VERSION = 1
@@ -170,16 +172,18 @@ class SurveyQuestion:
     items: tuple[str, ...] = ()
     asked: int | None = None
     parts: tuple[SurveyQuestion, ...] = ()
+    index: bool = False
+    """True if the device sends the mean of the answers to all items of a grid, one number."""
 
     @property
     def item_names(self) -> tuple[str, ...] | None:
         """The names of the items of a grid, or of questions that are randomized together, as they are estimated."""
-        return tuple(part.name for part in self.each) if self.kind == GRID else None
+        return tuple(part.name for part in self.each) if self.kind == GRID and not self.index else None
 
     @property
     def each(self) -> tuple[SurveyQuestion, ...]:
         """The questions as they are estimated: the items of a grid, and any other question itself."""
-        if self.kind != GRID:
+        if self.kind != GRID or self.index:
             return (self,)
         return self.parts or tuple(self._item(place) for place in range(len(self.items)))
 
@@ -216,6 +220,9 @@ class SurveyQuestion:
     @property
     def recode(self) -> Recode | None:
         """How the device recodes the answers of a scale; None if it does not."""
+        if self.index:
+            items = tuple(f"{self.name}/{item}" for item in self.items)
+            return Recode(answers_of(*self._ends), self._values, items)
         if self.kind != SCALE:
             return None
         return recoded(self.report, *self._ends, self.top, (NO_ANSWER,) if self.optional else ())
@@ -237,9 +244,11 @@ class SurveyQuestion:
         return int(self.lower), int(self.upper)
 
     @property
-    def _values(self) -> tuple[int, ...]:
-        """The numbers that the mechanism of a scale randomizes, of which a mean is reported."""
+    def _values(self) -> tuple[float, ...]:
+        """The numbers that the mechanism of a scale or an index randomizes, of which a mean is reported."""
         lower, upper = self._ends
+        if self.index:
+            return index_values(lower, upper, len(self.items))
         return (-1, 0, 1) if self.report == NPS else tuple(range(lower, upper + 1))
 
     def build(self, epsilon: Decimal) -> Mechanism:
@@ -251,6 +260,8 @@ class SurveyQuestion:
             return made
         if self.kind == TICK:
             return best_ticks(self, epsilon)
+        if self.index:
+            return best_for_mean(epsilon, self._values)
         if self.kind == GRID:
             return _for(find_mechanism(GRID), self, epsilon)
         if self.kind == QUANTILE:
@@ -285,6 +296,7 @@ class SurveyQuestion:
             "categories": None if self._has_numbers or self.kind == YES_NO else list(self._own),
             "items": list(self.items) or None,
             "answer": self.asked,
+            "index": self.index or None,
             "lower": None if self.lower is None else str(self.lower),
             "upper": None if self.upper is None else str(self.upper),
             "unit": self.unit,
@@ -325,7 +337,7 @@ def _at(words: Mapping[str, Any], name: str, place: int) -> str:
 
 
 def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
-    if question.kind == GRID:
+    if question.kind == GRID and not question.index:
         if kind.name != GRID:
             raise NotSupported(f"{kind.name} does not randomize several items together")
         count, answers = len(question.item_names or ()), len(question.categories or ())
@@ -347,7 +359,7 @@ def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> M
         return kind.for_answers(epsilon, len(question.categories))
     if question.categories is None and issubclass(kind, NumericMechanism):
         lower, upper = question.lower, question.upper
-        if question.kind == SCALE:
+        if question.kind in (SCALE, GRID):
             lower, upper = Decimal(question._values[0]), Decimal(question._values[-1])
         return kind.for_range(epsilon, lower, upper)
     raise NotSupported(f"{kind.name} does not randomize {'a choice' if question.categories else 'a number'}")
@@ -391,7 +403,7 @@ def _biased(question: SurveyQuestion, made: NumericMechanism) -> InvalidParamete
     )
 
 
-def best_for_mean(epsilon: Decimal, values: tuple[int, ...]) -> Mechanism:
+def best_for_mean(epsilon: Decimal, values: tuple[float, ...]) -> Mechanism:
     """Return the mechanism of numbers whose variance is least at worst over these values.
 
     Parameters:
@@ -665,7 +677,7 @@ def _plain(languages: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 _SURVEY_KEYS = ("name", *_TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages", "joint")
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
-    *("at_most", "pairs", "scale", "quantiles", "optional", "report", "top", "items", "answer"),
+    *("at_most", "pairs", "scale", "quantiles", "optional", "report", "top", "items", "answer", "index"),
 )
 _QUESTION_WORDS: dict[str, type] = {"text": str, "categories": list}
 _GRID_WORDS: dict[str, type] = {**_QUESTION_WORDS, "items": list}
@@ -826,7 +838,7 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     foreign += () if kind == TICK else ("at_most", "pairs")
     foreign += () if kind == QUANTILE else ("scale", "quantiles")
     foreign += () if kind == SCALE else ("report", "top")
-    foreign += () if kind == GRID else ("items", "answer")
+    foreign += () if kind == GRID else ("items", "answer", "index")
     for key in foreign if numeric and kind not in (SCALE, GRID) else (*foreign, "unit"):
         if key in table.data:
             raise table.invalid(key, f"left out of a question of kind {kind}", "Change kind, or remove the key.")
@@ -836,10 +848,14 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     unit = table.take("unit", str, default="")
     if len(unit) > _MOST_UNIT or not unit.isprintable():
         raise table.invalid("unit", f"a text of at most {_MOST_UNIT} characters on one line, such as hours")
-    report, top = MEAN, 1
+    report, top, index = MEAN, 1, table.flag("index")
+    if index and "categories" in table.data:
+        raise table.invalid("index", "false, or left out, without lower and upper, because it is a mean of numbers")
+    if index and "answer" in table.data:
+        raise table.invalid("answer", "left out of a grid with an index, which needs the answers to all items")
     if numeric and kind in (SCALE, GRID):
         numbers = _whole_numbers(table, lower, upper)
-        report, top = _reported(table, len(numbers)) if kind == SCALE else (SHARES, 1)
+        report, top = _reported(table, len(numbers)) if kind == SCALE else (MEAN if index else SHARES, 1)
         categories = {SHARES: numbers, TOP_BOX: (IN_BOX, BELOW)}.get(report)
     else:
         categories = None if numeric else _YES_NO if kind == YES_NO else _categories(table)
@@ -872,6 +888,7 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
         report if kind == SCALE else MEAN,
         top,
         *(_items(table, name) if kind == GRID else ((), None)),
+        index=index,
     )
 
 

@@ -156,7 +156,7 @@ def test_scale_that_states_less_than_it_loses_is_not_confirmed(name: str) -> Non
     assert tried(sealed(definition), "confirmLoss(definition) ?? 'confirmed'") == "Unconfirmed"
 
 
-@pytest.mark.parametrize("name", ["yes or no", "often", "good"])
+@pytest.mark.parametrize("name", ["yes or no", "often", "good", "index"])
 def test_grid_that_states_less_than_it_loses_is_not_confirmed(name: str) -> None:
     definition = json.loads(FILE.read_text())[5]["definition"]
     question = next(each for each in definition["questions"] if each["name"] == name)

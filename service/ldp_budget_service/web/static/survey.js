@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 38 files with the digest 72e5574028e639232176069c9474b6213f4aa1a93f6c4df7c4b3b3cf282d80fc
+// made by clients/survey/build.mjs from 38 files with the digest 6261b215991e4aeb0fead7d20ba2896dfac8e28e5d6313035096d180a05cbf9e
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -950,10 +950,10 @@ function checkProgram({ input, tables, steps, memo, report, answers: answers2 = 
   };
   for (const [name, table2] of Object.entries(tables)) define(name, () => kindOfTable(table2));
   const kept2 = [];
-  for (const step of steps) {
-    needs(Array.isArray(step) && step.length === 2, "a step that is not a name and an expression");
-    define(step[0], () => kindOf(step[1], known2));
-    if (Array.isArray(step[1]) && MEMOS.has(step[1][0])) kept2.push(step[0]);
+  for (const step2 of steps) {
+    needs(Array.isArray(step2) && step2.length === 2, "a step that is not a name and an expression");
+    define(step2[0], () => kindOf(step2[1], known2));
+    if (Array.isArray(step2[1]) && MEMOS.has(step2[1][0])) kept2.push(step2[0]);
   }
   if (!(kept2.length ? known2.get(memo) === "number" : memo === "")) throw new TypeError("memo is named where something is kept, and only there");
   needs(hasKeys(report, "dtype", "shape", "parts") && typeof report.dtype === "string" && Array.isArray(report.shape), "another report");
@@ -1077,9 +1077,9 @@ var Program = class {
       this.names.set(name, () => entries);
     }
     this.steps = definition.steps.map(([name, expression], i) => {
-      const step = this.compile(expression);
+      const step2 = this.compile(expression);
       this.names.set(name, (run) => run.values[i + 1]);
-      return step;
+      return step2;
     });
     this.parts = definition.report.parts.map((part) => this.part(part));
     this.size = sized(this.parts.reduce((size, part) => size + part.size, 0));
@@ -1115,7 +1115,7 @@ var Program = class {
     const memo = MEMO.get(name);
     const hash = HASHES.get(name);
     const steps = (memo || hash ? given.slice(1) : given).map((each2) => this.compile(each2));
-    const worked = (run) => steps.map((step) => step(run));
+    const worked = (run) => steps.map((step2) => step2(run));
     if (memo) {
       const words2 = kept(`${this.definition.context} ${given[0]}`);
       const one = name === "kept_top";
@@ -1145,9 +1145,9 @@ var Program = class {
    * @param {any[]} part
    */
   part([kind, name, ...more]) {
-    const step = this.named(name);
+    const step2 = this.named(name);
     const count = more.at(-1);
-    const value = (run) => listed(step(run), count);
+    const value = (run) => listed(step2(run), count);
     if (kind === "packed") {
       return {
         size: Math.ceil(sized(count) / 8),
@@ -1179,7 +1179,7 @@ var Program = class {
         size: 8,
         /** @type {(run: Run, out: Uint8Array) => void} */
         write: (run, out) => {
-          const number = origin + Number(BigInt(step(run)) + BigInt(more[2])) * unit;
+          const number = origin + Number(BigInt(step2(run)) + BigInt(more[2])) * unit;
           if (!Number.isFinite(number)) throw new RangeError(`the report needs a number that a double holds: got ${number}`);
           new DataView(out.buffer, out.byteOffset).setFloat64(0, number, true);
         }
@@ -1227,7 +1227,7 @@ var Program = class {
   evaluate(answer2, { secret, draws = new Draws() } = {}) {
     const value = this.read(answer2);
     const run = { values: [value], draws, secret };
-    for (const step of this.steps) run.values.push(step(run));
+    for (const step2 of this.steps) run.values.push(step2(run));
     return run;
   }
 };
@@ -1528,26 +1528,26 @@ var Look = class {
     this.answer = last ? new Span([0n, last], true) : 0;
     this.known = /* @__PURE__ */ new Map([["value", this.answer]]);
     for (const [name, table2] of Object.entries(tables)) this.known.set(name, tabled(table2));
-    const read2 = [...steps.flatMap(([, step]) => namesIn(step)), ...report.parts.map((part) => part[1]), memo];
+    const read2 = [...steps.flatMap(([, step2]) => namesIn(step2)), ...report.parts.map((part) => part[1]), memo];
     this.uses = (name) => read2.filter((each) => each === name).length;
-    for (const [name, step] of steps) this.known.set(name, this.work(step, name));
+    for (const [name, step2] of steps) this.known.set(name, this.work(step2, name));
   }
   /** @param {any} expression @param {string} [step] the step that it is @returns {any} */
-  work(expression, step) {
+  work(expression, step2) {
     if (!Array.isArray(expression)) return this.known.has(expression) ? this.known.get(expression) : literal(expression);
     const [name, ...given] = expression;
     if (DRAWS.has(name)) return this.draw(
       name,
       given.map((each) => this.work(each)),
       /** @type {string} */
-      step,
+      step2,
       given
     );
     if (MEMO.has(name)) return this.keep(
       name,
       given,
       /** @type {string} */
-      step
+      step2
     );
     if (HASHES.has(name)) return this.hash(name, given[0], given.slice(1).map((each) => this.work(each)));
     const worked = given.map((each) => this.work(each));
@@ -1558,8 +1558,8 @@ var Look = class {
   }
   /** Whether a draw is read in one place alone. @param {any} name */
   isAlone(name) {
-    const [, step] = this.definition.steps.find(([each]) => each === name) ?? [];
-    return Array.isArray(step) && DRAWS.has(step[0]) && this.uses(name) === 1;
+    const [, step2] = this.definition.steps.find(([each]) => each === name) ?? [];
+    return Array.isArray(step2) && DRAWS.has(step2[0]) && this.uses(name) === 1;
   }
   /** @param {string} name @param {any[]} given @param {any[]} named */
   whole(name, given, named) {
@@ -1647,13 +1647,13 @@ var Look = class {
    * @param {boolean} fresh
    * @returns {any}
    */
-  below(b, free, step, words2, fresh) {
+  below(b, free, step2, words2, fresh) {
     requires(isNumber(b), "a bound that is drawn");
     const bound2 = BigInt(b);
     requires(bound2 >= 1n && bound2 <= BITS, "a bound that there is not");
     if (bound2 === 1n) return 0;
     if (free) return new Span([0n, bound2 - 1n], false, fresh);
-    const cuts = bound2 > MOST_EACH ? this.cuts(step, bound2) : void 0;
+    const cuts = bound2 > MOST_EACH ? this.cuts(step2, bound2) : void 0;
     requires(cuts !== void 0 || bound2 <= MOST_EACH, "a draw of too many outcomes");
     const least = cuts ?? Array.from({ length: Number(bound2) }, (_, i) => BigInt(i));
     const outcomes = least.map((low, i) => {
@@ -1665,13 +1665,13 @@ var Look = class {
     return drawn(() => outcomes, [0n, bound2 - 1n]);
   }
   /** Where the rank of a draw changes, if nothing else is made of it. @param {string} step @param {bigint} bound */
-  cuts(step, bound2) {
+  cuts(step2, bound2) {
     const found = /* @__PURE__ */ new Set([0n]);
     let ranks = 0;
     const look = (expression) => {
       if (!Array.isArray(expression)) return;
       const [name, among, number] = expression;
-      const table2 = name === "rank" && number === step && this.known.get(Array.isArray(among) && among[0] === "at" ? among[1] : among);
+      const table2 = name === "rank" && number === step2 && this.known.get(Array.isArray(among) && among[0] === "at" ? among[1] : among);
       if (Array.isArray(table2) && table2.flat().every(isNumber)) {
         ranks++;
         for (const each of table2.flat()) if (each > 0 && each < bound2) found.add(BigInt(each));
@@ -1679,13 +1679,13 @@ var Look = class {
       expression.forEach(look);
     };
     for (const [, expression] of this.definition.steps) look(expression);
-    if (!ranks || ranks !== this.uses(step) || found.size > MOST_EACH) return void 0;
+    if (!ranks || ranks !== this.uses(step2) || found.size > MOST_EACH) return void 0;
     return [...found].sort((a, b) => a < b ? -1 : 1);
   }
   /** @param {string} name @param {any[]} given @param {string} step @param {any[]} named @returns {any} */
-  draw(name, given, step, named) {
+  draw(name, given, step2, named) {
     const fresh = this.ever;
-    const free = fresh || this.open.has(step);
+    const free = fresh || this.open.has(step2);
     const [a, b] = given;
     const count = () => (requires(isNumber(b), "so many draws that it is drawn how many"), sized(b));
     if (name === "bit") return this.bit(a, free, fresh);
@@ -1695,11 +1695,11 @@ var Look = class {
       return this.bit(a, free, fresh);
     }
     if (name === "bits_each") return a.map((each) => this.bit(each, free, fresh));
-    if (name === "below") return this.below(a, free, step, void 0, fresh);
-    if (name === "belows") return Array.from({ length: count() }, () => this.below(a, free, step, void 0, fresh));
+    if (name === "below") return this.below(a, free, step2, void 0, fresh);
+    if (name === "belows") return Array.from({ length: count() }, () => this.below(a, free, step2, void 0, fresh));
     if (name === "belows_from") {
       requires(isNumber(a), "a bound that is drawn");
-      return Array.from({ length: count() }, (_, i) => this.below(BigInt(a) + BigInt(i), free, step, void 0, fresh));
+      return Array.from({ length: count() }, (_, i) => this.below(BigInt(a) + BigInt(i), free, step2, void 0, fresh));
     }
     if (name === "subset") return this.subset(a, count(), free);
     if (name === "shuffle") return this.shuffle(a, free);
@@ -1733,9 +1733,9 @@ var Look = class {
     return together([vector, own], () => order.at.map((i) => now(vector[i])), vector.length, ends);
   }
   /** @param {string} name @param {any[]} given @param {string} step */
-  keep(name, given, step) {
+  keep(name, given, step2) {
     const [v, a, n] = given.slice(1).map((each) => this.work(each));
-    const free = this.open.has(step);
+    const free = this.open.has(step2);
     requires(free || given[1] === this.definition.memo, "what is kept is not kept for the answer alone");
     requires(isNumber(v) || v instanceof Span, "what is kept is kept for a draw");
     requires(endsOf(v)[0] >= -BITS && endsOf(v)[1] < BITS, "what is kept for a number that is too large");
@@ -1883,8 +1883,8 @@ function above(one, other) {
   return found;
 }
 function checkMemo({ memo, tables, steps, report: { parts: parts2 } }) {
-  const kept2 = steps.filter(([, step]) => MEMO.has(step[0])).map(([, step]) => step);
-  const labels = kept2.map((step) => step[1]);
+  const kept2 = steps.filter(([, step2]) => MEMO.has(step2[0])).map(([, step2]) => step2);
+  const labels = kept2.map((step2) => step2[1]);
   requires(new Set(labels).size === labels.length, "the same kept words are read twice");
   if (!kept2.length) return;
   const told = /* @__PURE__ */ new Set([memo, ...Object.keys(tables)]);
@@ -1905,13 +1905,13 @@ function hashed(definition, names) {
 }
 function openable({ steps, memo }) {
   const found = steps.filter(([, [name]]) => /^(belows?|belows_from|subset|kept_belows|kept_top)$/.test(name));
-  const free = found.filter(([, step]) => !(MEMO.has(step[0]) && step[2] !== memo));
+  const free = found.filter(([, step2]) => !(MEMO.has(step2[0]) && step2[2] !== memo));
   return free.map(([name]) => name);
 }
 function* looks(definition, ever = false) {
   const free = openable(definition);
   const tried = free.slice(0, MOST_TRIED);
-  const always = definition.steps.filter(([, step]) => MEMO.has(step[0]) && step[2] !== definition.memo).map(([name]) => name);
+  const always = definition.steps.filter(([, step2]) => MEMO.has(step2[0]) && step2[2] !== definition.memo).map(([name]) => name);
   for (let mask = (1 << tried.length) - 1; mask >= 0; mask--) {
     const open = /* @__PURE__ */ new Set([...always, ...free.slice(MOST_TRIED), ...tried.filter((_, i) => mask >> i & 1)]);
     try {
@@ -2044,7 +2044,7 @@ function trials(program, report) {
   let likely = 0;
   let first;
   let choice = 0;
-  let step = 0;
+  let step2 = 0;
   let place2 = 0;
   const spend = (trials2 = 1) => {
     if ((left -= trials2) < 0) throw new RangeError("too many outcomes");
@@ -2077,13 +2077,13 @@ function trials(program, report) {
     const count = sized(n);
     const from = place2;
     place2 += count;
-    const name = [step, from, count, size, odds].join();
+    const name = [step2, from, count, size, odds].join();
     if (!made2.has(name)) {
       spend(count);
       made2.set(name, Array.from({ length: count }, () => unknown(size, odds)));
     }
     const found = made2.get(name);
-    told.get(steps[step][0])?.drawn?.slice(from, place2).forEach((value, i) => be(found[i], value));
+    told.get(steps[step2][0])?.drawn?.slice(from, place2).forEach((value, i) => be(found[i], value));
     return found;
   };
   const draws = new Draws(() => {
@@ -2124,11 +2124,11 @@ function trials(program, report) {
     likely = 0;
     spend(RUN + program.size);
     const run = { values: [answer2], draws, lift };
-    for (step = 0; step < steps.length; step++) {
+    for (step2 = 0; step2 < steps.length; step2++) {
       place2 = 0;
-      const found = told.get(steps[step][0]);
+      const found = told.get(steps[step2][0]);
       times2(found?.likely ?? 1);
-      run.values.push(found?.numbers ?? program.steps[step](run));
+      run.values.push(found?.numbers ?? program.steps[step2](run));
     }
     const open = [];
     program.parts.forEach((part, i) => {
@@ -2357,14 +2357,29 @@ var HIDES_REPEATS = /* @__PURE__ */ new Set(["rappor", "loloha"]);
 var newSecret = () => systemBytes(32);
 
 // clients/js/src/recode.js
-var STEP = JSON.stringify(["recoded", ["at", "recode", "value"]]);
+var step = (from) => JSON.stringify(["recoded", ["at", "recode", from]]);
+function recoding(steps, count) {
+  if (JSON.stringify(steps[0]) === step("value")) return { steps: 1, places: count };
+  const items = steps.findIndex(([name]) => name === "index");
+  const size = BigInt(steps[0]?.[1]?.[2] ?? 0);
+  if (items < 1 || size < 2n || JSON.stringify(steps[items + 1]) !== step("index")) return void 0;
+  let total = "item0";
+  for (let place2 = 0; place2 < items; place2++) {
+    const [name, over] = [`item${place2}`, Number(size ** BigInt(place2))];
+    if (JSON.stringify(steps[place2]) !== JSON.stringify([name, ["mod", ["div", "value", over], Number(size)]])) return void 0;
+    if (place2) total = ["add", total, name];
+  }
+  const holds = JSON.stringify(steps[items][1]) === JSON.stringify(total) && size ** BigInt(items) === count;
+  return holds ? { steps: items + 2, places: BigInt(items) * (size - 1n) + 1n } : void 0;
+}
 var renamed = (each) => Array.isArray(each) ? each.map(renamed) : each === "recoded" ? "value" : each;
 function unrecoded(definition) {
   const { input, steps, tables, memo } = definition;
-  const [first, ...rest] = steps;
-  if (memo || JSON.stringify(first) !== STEP || /"(value|recode)"/.test(JSON.stringify(rest))) return definition;
+  const found = memo || input.kind !== "answer" ? void 0 : recoding(steps, BigInt(input.count));
+  const rest = steps.slice(found?.steps);
+  if (!found || /"(value|recode|index|item[0-9]+)"/.test(JSON.stringify(rest))) return definition;
   const { recode, ...others } = tables;
-  requires(Array.isArray(recode) && recode.length > 1 && input.kind === "answer" && BigInt(input.count) === BigInt(recode.length), "a table of other answers");
+  requires(Array.isArray(recode) && recode.length > 1 && found.places === BigInt(recode.length), "a table of other answers");
   const values = recode.map((each) => BigInt(literal(each)));
   requires(values.every((each) => each >= 0n && each <= BigInt(Number.MAX_SAFE_INTEGER)), "a recoded answer that is no number");
   const most = values.reduce((a, b) => a > b ? a : b);
@@ -2566,7 +2581,7 @@ function ofFalling(table2, m, last) {
   const cap = quotient(first, least);
   requires(table2.digits > 1, "weights of one digit");
   const kept2 = 10n ** BigInt(table2.digits - 1);
-  const step = quotient(under * kept2, over * (kept2 - 1n));
+  const step2 = quotient(under * kept2, over * (kept2 - 1n));
   let [largest, power2] = [ONE2, quotient(least + 1n, least - 1n)];
   const half = Number(m) + 1 >> 1;
   const count = Number(m);
@@ -2575,7 +2590,7 @@ function ofFalling(table2, m, last) {
       const ratio = product(power2 < cap ? power2 : cap, quotient(sums[distance], sums[0]));
       if (ratio > largest) largest = ratio;
     }
-    if (power2 < cap) power2 = product(power2, step);
+    if (power2 < cap) power2 = product(power2, step2);
   }
   return largest;
 }
@@ -3444,8 +3459,8 @@ var MASKS = [
 function centers(size) {
   if (size === 1) return [];
   const count = Math.floor(size / 7) + 2, last = 4 * size + 10;
-  const step = size === 32 ? 26 : 2 * Math.ceil((last - 6) / (2 * (count - 1)));
-  return [6, ...Array.from({ length: count - 1 }, (_, i) => last - step * (count - 2 - i))];
+  const step2 = size === 32 ? 26 : 2 * Math.ceil((last - 6) / (2 * (count - 1)));
+  return [6, ...Array.from({ length: count - 1 }, (_, i) => last - step2 * (count - 2 - i))];
 }
 function capacity(size) {
   const side = 4 * size + 17, along = centers(size).length;
@@ -3552,8 +3567,8 @@ function qrCode(text, only) {
     let at2 = 0;
     for (let right = side - 1, up2 = true; right > 0; right -= 2, up2 = !up2) {
       if (right === 6) right = 5;
-      for (let step = 0; step < side; step++) for (const x of [right, right - 1]) {
-        const y = up2 ? side - 1 - step : step;
+      for (let step2 = 0; step2 < side; step2++) for (const x of [right, right - 1]) {
+        const y = up2 ? side - 1 - step2 : step2;
         if (!set[y][x]) dark[y][x] = bits[at2++] === 1 !== MASKS[mask](x, y);
       }
     }
@@ -4078,9 +4093,9 @@ var Question = class {
     }
     if (input.text || input.kind === "word") return el("input", { ...given, type: "text", maxlength: input.length ?? MOST_TEXT });
     const [least, most] = this.ends;
-    const step = input.kind === "number" ? "any" : 1;
+    const step2 = input.kind === "number" ? "any" : 1;
     const hint = el("p", { class: "hint", id: this.id("range") }, say("ask.range", this.range));
-    return [hint, el("input", { ...given, type: "number", min: least, max: most, step, inputmode: "decimal", "aria-describedby": `${hint.id} ${this.id("error")}` })];
+    return [hint, el("input", { ...given, type: "number", min: least, max: most, step: step2, inputmode: "decimal", "aria-describedby": `${hint.id} ${this.id("error")}` })];
   }
   /** The least and the most number that a question allows. */
   get ends() {
@@ -4458,7 +4473,7 @@ var Survey = class {
         "details",
         { class: "how" },
         el("summary", {}, say("how.title")),
-        el("ol", {}, ["draw", "keep", "send", "seen"].map((step) => el("li", {}, say(`how.${step}`)))),
+        el("ol", {}, ["draw", "keep", "send", "seen"].map((step2) => el("li", {}, say(`how.${step2}`)))),
         facts([
           [say("how.mechanism"), mechanism],
           // What is not promised is not confirmed either.
