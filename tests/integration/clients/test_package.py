@@ -81,6 +81,32 @@ def test_package_build_is_small_and_prints_its_digest(built: dict[str, dict[str,
     assert all(each["integrity"].startswith("sha384-") for each in built.values())
 
 
+MOST_BYTES_OF_ROADS = 12 * 1024
+"""What the two roads add to a page that has the client, the budget and the outbox, compressed."""
+
+ROADS = """
+    import { gzipSync } from "node:zlib";
+    import { build } from "esbuild";
+    const own = /(telemetry|telemetry_sdks|surveyjs)\\.js$/;
+    const resolve = ({ path }) => (own.test(path) ? undefined : { path, external: true });
+    const plugins = [{ name: "others", setup: (building) => building.onResolve({ filter: /^\\./ }, resolve) }];
+    for (const name of ["telemetry", "surveyjs"]) {
+        const entryPoints = [`./src/${name}.js`];
+        const { outputFiles } = await build({ entryPoints, bundle: true, format: "esm", minify: true, write: false, plugins });
+        console.log(gzipSync(outputFiles[0].contents, { level: 9 }).length);
+    }
+"""
+
+
+def test_roads_add_little_to_a_page(package: Path) -> None:
+    (package / "roads.mjs").write_text(ROADS)
+    done = subprocess.run([node(), "roads.mjs"], cwd=package, capture_output=True, text=True, timeout=60, check=False)
+    assert not done.returncode, done.stderr
+    sizes = [int(line) for line in done.stdout.split()]
+    assert len(sizes) == 2
+    assert 2000 < sum(sizes) <= MOST_BYTES_OF_ROADS
+
+
 @pytest.mark.usefixtures("built")
 def test_package_build_draws_and_explains_as_its_sources(package: Path) -> None:
     """Names are shortened when it is built; no definition, page or other file may miss one of them."""
@@ -166,6 +192,39 @@ def compiled(package: Path, folder: Path, *programs: str) -> subprocess.Complete
 def test_types_accept_a_program_in_typescript(package: Path, installed: Path) -> None:
     done = compiled(package, installed, TYPED)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+ROAD_TYPES = """
+import { DeviceBudget } from "ldp-budget/budget";
+import { Outbox } from "ldp-budget/outbox";
+import { protect } from "ldp-budget/surveyjs";
+import { Reports, forLogs, forOpenFeature, forPostHog, forSnowplow, forSpans } from "ldp-budget/telemetry";
+declare const definition: unknown, survey: object, sdk: { capture: Function }, track: () => void, processor: object;
+const reports: Reports = await Reports.open({
+    budget: { lifetime: "4", day: "1" },
+    name: "metrics",
+    metrics: { plan: { property: "plan", definition, original: "strip", allow: ["page"], period: "week", none: "none" } },
+});
+forPostHog(reports, () => sdk);
+forSnowplow(reports, { schema: "iglu:a/b/jsonschema/1-0-0", track }).filter({});
+forOpenFeature(reports, async ({ report, key }) => void (report + key));
+forSpans(reports, processor, console.log).shutdown();
+forLogs(reports, processor, console.log).forceFlush();
+const outbox = new Outbox(await DeviceBudget.open({ lifetime: "4" }));
+const { names } = protect(survey, { definition, digest: "0", outbox, key: "may" });
+const first: string = names[0];
+"""
+
+
+def test_types_accept_roads_and_refuse_their_mistakes(package: Path, installed: Path) -> None:
+    wrong = [
+        ROAD_TYPES.replace('"week"', '"hour"'),
+        ROAD_TYPES.replace('key: "may"', "seed: 1"),
+        ROAD_TYPES.replace("schema:", "scheme:"),
+    ]
+    done = compiled(package, installed, ROAD_TYPES, *wrong)
+    refused = {line.partition("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
+    assert refused == {"1.ts", "2.ts", "3.ts"}, done.stdout
 
 
 MISTAKES = {

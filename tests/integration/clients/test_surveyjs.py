@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import subprocess
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from chromium import devices, launched
+from javascript import node
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from sdk_pages import Site, bundled, served
@@ -75,8 +77,14 @@ def answers(draws: random.Random) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with served(bundled(tmp_path_factory.mktemp("sdks") / "sdks", "surveyjs.js")) as made:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the libraries."""
+    return tmp_path_factory.mktemp("sdks") / "sdks"
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> Iterator[Site]:
+    with served(bundled(folder, "surveyjs.js")) as made:
         yield made
 
 
@@ -316,6 +324,21 @@ def test_person_is_asked_some_questions_and_reports_those(page: Any, site: Site)
     assert page.evaluate("(o) => refused(o)", {"json": form(), "definition": three}).endswith(
         "give the person's `seed`"
     )
+
+
+def test_newest_core_of_surveyjs_keeps_answers_apart_too(folder: Path) -> None:
+    bundled(folder, "surveyjs.js")
+    given = {"definition": ALL, "json": form(), "answers": answers(random.Random(1)) | {"faith": "zeus"}}
+    command = [node(), "--preserve-symlinks", "--preserve-symlinks-main", "newest.mjs"]
+    done = subprocess.run(
+        command, cwd=folder, input=json.dumps(given), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["before"] == {"data": {"town": "Ulm"}, "plain": ["town"]}
+    assert (found["data"], found["asked"]) == (["town", "ldp_report", "ldp_digest"], len(QUESTIONS))
+    assert [each or None for each in found["left"]] == [None] * 7 + ["Ulm"]
+    assert "would see answers without noise" in found["late"]
 
 
 def test_survey_over_the_budget_is_not_completed_and_sends_nothing(page: Any, site: Site) -> None:

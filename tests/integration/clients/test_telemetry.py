@@ -181,16 +181,32 @@ def test_library_without_its_hook_sends_the_answers(device: Any, site: Site, whi
 
 @pytest.mark.parametrize("which", SDKS)
 def test_device_with_events_sends_as_much_as_one_without(device: Any, site: Site, which: str) -> None:
-    sent = []
+    sent, kept = [], set()
     for plans in ([], ["no"], ["zirconium-plan", "topaz", "no"]):
         page = device(which, f"?{plans}")
         use(page)
         days(page, 3, 40 * len(plans), plans)
         wait_for_reports(page, site, 3)
         sent.append(sent_events(site))
+        kept.add(re.sub(r'"id":"[0-9a-f]{32}"', "", page.evaluate("stored()")))
         assert len(reports(site)) == 3
         page.close()
     assert sent[0] == sent[1] == sent[2]
+    assert len(kept) == 1, "what the device keeps"
+
+
+def test_event_neither_begins_a_day_nor_sends_a_report(device: Any, site: Site) -> None:
+    page = device("openfeature")
+    days(page, 0, 0, [])
+    page.evaluate("pass(1)")
+    for plan in ("topaz", "no"):
+        page.evaluate("(plan) => choose(plan)", plan)
+    page.wait_for_timeout(500)
+    assert site.sent == []
+    page.evaluate("turn()")
+    assert [each["period"] for each in wait_for_reports(page, site, 1)] == ["2026-11-02"]
+    page.evaluate("turn(1)")
+    assert [each["period"] for each in wait_for_reports(page, site, 2)] == ["2026-11-02", "2026-11-03"]
 
 
 # -- stripped events -------------------------------------------------------------------------------------------------

@@ -156,6 +156,8 @@ window.days = async (days, each, plans, extra = 1, flush = true) => {
   }
   return { balance: await reports.budget.balance(), refused: [...reports.refused] };
 };
+window.pass = (days) => void (clock += days * DAY);
+window.choose = (plan) => sdk.choose(plan, 0);
 window.others = () => sdk.others("none", 9);
 window.turn = async (days = 0) => {
   clock += days * DAY;
