@@ -74,6 +74,15 @@ def mean_cells(row: Mapping[str, Any], level: float) -> dict[str, Any]:
     return shown
 
 
+def note_cap(row: Mapping[str, Any]) -> None:
+    """Print at which value numbers were capped, if they were."""
+    if "cap" in row:
+        cap = three_digits(row["cap"])
+        click.echo(
+            f"Values above {cap}, the 95 % quantile, count as {cap}. The interval is for the mean with this cap"
+        )
+
+
 def note_outside(rows: Iterable[Mapping[str, Any]], *parts: str) -> None:
     """Print what an estimate means that is outside of its interval, if one of them is; `parts` name it and the ends."""
     if any(not row[parts[1]] <= row[parts[0]] <= row[parts[2]] for row in rows):

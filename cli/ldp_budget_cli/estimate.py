@@ -25,7 +25,7 @@ from ldp_budget.reports.estimation import (
 )
 
 from .app import collection_names
-from .count_tables import count_cells, count_header, mean_cells, note_outside, print_pairs
+from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_options import design_options, is_designed, show_design
 from .design_tables import quantile_rows
 from .input_tables import write_rows_to
@@ -284,6 +284,7 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def _print_mean(row: dict[str, Any], level: float) -> None:
     """Print a mean; of a distribution its quantiles and bins too."""
     print_row_table([mean_cells(row, level)])
+    note_cap(row)
     if "max_bias" not in row:
         note_outside([row], "mean", "low", "high")
     if "quantiles" in row:

@@ -16,7 +16,7 @@ from ldp_budget.reports.estimation import (
     survey_rows,
 )
 
-from .count_tables import count_cells, count_header, mean_cells, note_outside, print_pairs
+from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_tables import quantile_rows
 from .input_tables import write_rows_to
 from .output import JSON, LINES, counted, print_json, print_rows
@@ -117,4 +117,5 @@ def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None
         else:
             shown = mean_cells(own, level)
             print_row_table([{name: value for name, value in shown.items() if name not in ("asked", "reports")}])
+            note_cap(own)
             note_outside([own], "mean", "low", "high")

@@ -13,7 +13,7 @@ of the shares, at least 1.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.sdk.accepted_values import quantile as normal_quantile
 from ldp_budget.sdk.accepted_values import stretch
 from ldp_budget.sdk.estimates import MeanEstimate
+
+from ._capped_mean import CappedMean, capped_mean, finds_cap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +91,8 @@ class QuantileEstimate(MeanEstimate):
 
     `counts`: the noes and the yeses of each bin of thresholds, (2·bins,); weighted, where reports have weights. `keep`: P.
     `edges`: the ends of the bins, (bins + 1,). `covariance`: that of the shares of `counts`, for a designed sample.
-    `listed`: the probabilities of the quantiles of `details`.
+    `listed`: the probabilities of the quantiles of `details`. `cap_at`: the probability of the quantile at which values are
+    capped, for a capped mean in their place.
     """
 
     counts: Any = field(kw_only=True)
@@ -97,9 +100,10 @@ class QuantileEstimate(MeanEstimate):
     edges: tuple[float, ...] = field(kw_only=True)
     covariance: Any = field(default=None, kw_only=True)
     listed: tuple[float, ...] = field(kw_only=True)
+    cap_at: float | None = field(default=None, kw_only=True)
 
     def details(self, level: float = 0.95) -> dict[str, Any]:
-        """Return the quantiles with their intervals.
+        """Return the quantiles with their intervals; or the capped mean with its own, and the cap.
 
         Parameters:
             level: the confidence level of the intervals, above 0 and below 1.
@@ -107,6 +111,8 @@ class QuantileEstimate(MeanEstimate):
         Raises:
             InvalidParameter: `level` is not between 0 and 1.
         """
+        if self.cap_at is not None:
+            return self.capped(self.cap_at, level)._asdict()
         found = {}
         for probability in self.listed:
             value, low, high = self.quantile(probability, level)
@@ -135,6 +141,33 @@ class QuantileEstimate(MeanEstimate):
         # The quantile may be anywhere in the bins at the ends of the interval.
         edges = self.edges
         return edges[at], edges[max(low - 1, 0)], edges[min(high + 1, len(edges) - 1)]
+
+    def capped(self, probability: float, level: float = 0.95) -> CappedMean:
+        """Return the mean of the values, those above a quantile counting as that quantile.
+
+        Parameters:
+            probability: that of the quantile, above 0 and below 1.
+            level: the confidence level of the interval, above 0 and below 1.
+
+        Raises:
+            InvalidParameter: an argument is not between 0 and 1.
+        """
+        counts = np.asarray(self.counts, dtype=np.float64)
+        finds = np.repeat(finds_cap(len(self.edges) - 1), 2)
+        finders = replace(self, counts=np.where(finds, counts, 0.0))
+        cap = finders.quantile(probability, level)[0]
+        place = max(1, self.edges.index(cap))
+        return capped_mean(
+            counts / counts.sum(),
+            self.reports / self.overlap,
+            self.keep,
+            np.array(self.edges),
+            place,
+            finders._fitted,
+            level,
+            covariance=self.covariance,
+            freedom=None if self.covariance is None else self.freedom,
+        )
 
     @functools.cached_property
     def _answers(self) -> tuple[Floats, Floats]:

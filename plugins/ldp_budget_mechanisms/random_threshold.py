@@ -33,7 +33,7 @@ from ldp_budget.guarantees.fixed_point import DOWN, exp_down, float_below
 from ldp_budget.sampling import ONE, threshold
 from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
-from ldp_budget.sdk.parameters import Text, choice, real
+from ldp_budget.sdk.parameters import Text, choice, optional_real, real
 
 from .additive_noise import LARGEST_EPSILON, LEAST_EPSILON
 
@@ -58,6 +58,7 @@ _LOG_CELLS = 2**30
 _LARGEST_RATIO = 10**7
 BINS = 256
 """The bins of thresholds in which answers are counted."""
+_CAP_AT = "0.95"
 _LISTED = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 _EXACT = Context(prec=60)
 
@@ -95,6 +96,25 @@ class RandomThreshold(NumericMechanism):
     upper = real("largest value a user can have")
     scale = choice("the distances of thresholds: equal, or of equal logarithms", *SCALES, default=LINEAR)
     quantiles = _Probabilities("the probabilities of the quantiles that are estimated", default=_LISTED)
+
+    cap_at = optional_real(
+        "estimate the mean with values above this quantile, such as 0.95, counted as the quantile", above=0, below=1
+    )
+
+    @classmethod
+    def for_capped_mean(cls, epsilon: Any, lower: Any, upper: Any, *, scale: str) -> Self:
+        """Return the mechanism of a question for the mean of values that are capped at their 95 % quantile.
+
+        Parameters:
+            epsilon: the ε of one report.
+            lower: the smallest value a user can have.
+            upper: the largest value a user can have.
+            scale: `linear` or `log`.
+
+        Raises:
+            InvalidParameter: an argument is out of its range.
+        """
+        return cls.calibrate(epsilon=epsilon, lower=lower, upper=upper, scale=scale, cap_at=_CAP_AT)
 
     @classmethod
     def for_quantiles(cls, epsilon: Any, lower: Any, upper: Any, *, scale: str, quantiles: Iterable[Any]) -> Self:
@@ -315,4 +335,5 @@ class RandomThreshold(NumericMechanism):
             edges=self.edges,
             covariance=covariance,
             listed=tuple(map(float, self.quantiles.split(","))),
+            cap_at=None if self.cap_at is None else float(self.cap_at),
         )

@@ -45,6 +45,14 @@
     quantiles = [0.5, 0.9]
 
     [[question]]
+    name = "rent"
+    text = "What rent did you pay last month?"
+    kind = "capped-mean"            # values above the 95 % quantile count as that quantile
+    lower = 50
+    upper = 20000
+    scale = "log"                   # or "linear"
+
+    [[question]]
     name = "satisfied"
     text = "How satisfied are you, from 1 to 5?"
     kind = "scale"                  # whole numbers
@@ -122,9 +130,10 @@ PUBLIC_VERSION = 1
 
 AUTO = "auto"
 ALL = "all"
-CHOICE, YES_NO, NUMBER, TICK, QUANTILE, SCALE, GRID = KINDS = (
-    *("choice", "yes-no", "number", "tick", "quantile", "scale", "grid"),
+CHOICE, YES_NO, NUMBER, TICK, QUANTILE, SCALE, GRID, CAPPED_MEAN = KINDS = (
+    *("choice", "yes-no", "number", "tick", "quantile", "scale", "grid", "capped-mean"),
 )
+_WITHOUT_BINS = (QUANTILE, CAPPED_MEAN)
 JOINT = "yes or no"
 """The name of yes/no questions that are randomized together; `joint` of the survey."""
 _SCALES = ("linear", "log")
@@ -264,7 +273,7 @@ class SurveyQuestion:
             return best_for_mean(epsilon, self._values)
         if self.kind == GRID:
             return _for(find_mechanism(GRID), self, epsilon)
-        if self.kind == QUANTILE:
+        if self.kind in _WITHOUT_BINS:
             return best_thresholds(self, epsilon)
         if self.kind == SCALE and self.categories is None:
             return best_for_mean(epsilon, self._values)
@@ -273,7 +282,9 @@ class SurveyQuestion:
     @property
     def asked_as(self) -> str:
         """The kind by which a client asks: a quantile is asked as a number, and optional yes or no as a choice."""
-        return NUMBER if self.kind == QUANTILE else CHOICE if self.kind == YES_NO and self.optional else self.kind
+        return (
+            NUMBER if self.kind in _WITHOUT_BINS else CHOICE if self.kind == YES_NO and self.optional else self.kind
+        )
 
     def about(self) -> About:
         """Return the texts of the question for a client."""
@@ -305,7 +316,7 @@ class SurveyQuestion:
             "epsilon": None if self.epsilon is None else str(self.epsilon),
             "at_most": self.at_most if self.kind == TICK else None,
             "pairs": self.pairs or None,
-            "scale": self.scale if self.kind == QUANTILE else None,
+            "scale": self.scale if self.kind in _WITHOUT_BINS else None,
             "quantiles": [str(each) for each in self.quantiles] if self.kind == QUANTILE else None,
             "optional": self.optional or None,
             "report": self.report if self.kind == SCALE else None,
@@ -348,6 +359,11 @@ def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> M
         most = None if isinstance(question.at_most, str) else question.at_most
         found: Mechanism = kind.for_ticks(epsilon, len(question.categories or ()), most, pairs=question.pairs)
         return found
+    if question.kind == CAPPED_MEAN:
+        if not hasattr(kind, "for_capped_mean"):
+            raise NotSupported(f"{kind.name} does not report the mean of capped values")
+        capped: Mechanism = kind.for_capped_mean(epsilon, question.lower, question.upper, scale=question.scale)
+        return capped
     if question.kind == QUANTILE:
         if not hasattr(kind, "for_quantiles"):
             raise NotSupported(f"{kind.name} does not report the quantiles of a number without bins")
@@ -366,7 +382,7 @@ def _for(kind: type[Mechanism], question: SurveyQuestion, epsilon: Decimal) -> M
 
 
 def best_thresholds(question: SurveyQuestion, epsilon: Decimal) -> Mechanism:
-    """Return the first installed mechanism for the quantiles of a number. Raises `NotSupported` if there is none."""
+    """Return the first installed mechanism for quantiles or a capped mean. Raises `NotSupported` if there is none."""
     for kind in mechanisms():
         if hasattr(kind, "for_quantiles"):
             return _for(kind, question, epsilon)
@@ -833,10 +849,11 @@ def _question(given: Any, number: int, place: str) -> SurveyQuestion:
     kind = table.take("kind", str, default=NUMBER if "lower" in table.data else CHOICE)
     if kind not in KINDS:
         raise table.invalid("kind", f"one of {', '.join(KINDS)}")
-    numeric = kind in (NUMBER, QUANTILE, SCALE) or (kind == GRID and "categories" not in table.data)
+    numeric = kind in (NUMBER, SCALE, *_WITHOUT_BINS) or (kind == GRID and "categories" not in table.data)
     foreign: tuple[str, ...] = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
     foreign += () if kind == TICK else ("at_most", "pairs")
-    foreign += () if kind == QUANTILE else ("scale", "quantiles")
+    foreign += () if kind == QUANTILE else ("quantiles",)
+    foreign += () if kind in _WITHOUT_BINS else ("scale",)
     foreign += () if kind == SCALE else ("report", "top")
     foreign += () if kind == GRID else ("items", "answer", "index")
     for key in foreign if numeric and kind not in (SCALE, GRID) else (*foreign, "unit"):

@@ -306,6 +306,8 @@ class _Reader:
             | self._quantiles(asked, each, bins, name)
             for name, each in found.items()
         ]
+        if "cap" in row:
+            return row  # each group has a cap of its own, so a difference of capped means says nothing
         compared = replace(survey, rounds=None) if self.source.rounds else survey
         row["differences"] = [
             each for first, second, gap in pairs(compared, found) for each in self._gaps(asked, first, second, gap)

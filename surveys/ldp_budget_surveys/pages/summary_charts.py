@@ -111,6 +111,8 @@ def mean_blocks(say: Texts, question: Question, row: Row, scale: Scale) -> Itera
     """Yield the mean of a question with numbers, and the distribution if it was estimated."""
     figures = quantile_rows(say, row) or [(say("mean"), row)]
     yield means(say, question, [(name + in_unit(question), each) for name, each in figures], scale)
+    if "cap" in row:
+        yield Note(say("mean.cap", cap=say.number(row["cap"])))
     if row.get("max_bias"):
         yield Note(say("mean.bias", bias=say.number(row["max_bias"])))
     if "bins" in row:

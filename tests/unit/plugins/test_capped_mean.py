@@ -1,0 +1,49 @@
+"""Means of capped values from thresholds: their lengths, and their mean over the exact law of reports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ldp_budget import mechanism
+from ldp_budget_mechanisms._capped_mean import capped_mean, finds_cap
+
+INCOME = mechanism("random-threshold")(epsilon=2, lower=1000, upper=1_000_000, scale="log", cap_at="0.95")
+EDGES = np.array(INCOME.edges)
+KEEP = INCOME.keep / 2**64
+
+
+def expected_shares(value: float) -> np.ndarray:
+    """The shares of the noes and the yeses of each bin, if all users have this value, at an edge."""
+    yes = np.where(np.arange(256) >= np.searchsorted(EDGES, value), KEEP, 1 - KEEP)
+    return (np.stack([1 - yes, yes], axis=1) / 256).reshape(-1)
+
+
+@pytest.mark.parametrize("guess", [0.5, KEEP, "rising"])
+@pytest.mark.parametrize(("value_at", "cap_at"), [(60, 200), (200, 60), (180, 181), (255, 256), (3, 256), (0, 1)])
+def test_mean_over_the_law_is_the_capped_value_whatever_is_guessed(
+    value_at: int, cap_at: int, guess: float | str
+) -> None:
+    fitted = np.linspace(1 - KEEP, KEEP, 256) if guess == "rising" else np.full(256, float(guess))
+    value = float(EDGES[value_at])
+    found = capped_mean(expected_shares(value), 1000, KEEP, EDGES, cap_at, fitted, 0.95)
+    assert found.cap == EDGES[cap_at]
+    # A bin that finds the cap, and says nothing of the mean, is counted by its neighbors: half of its length at most.
+    assert found.mean == pytest.approx(min(value, found.cap), rel=0.015)
+    assert EDGES[0] <= found.low <= found.high <= found.cap
+
+
+def test_answers_that_find_the_cap_do_not_move_the_mean() -> None:
+    shares, fitted = expected_shares(float(EDGES[100])), np.full(256, 0.5)
+    moved = shares.reshape(-1, 2).copy()
+    moved[finds_cap(256)] = moved[finds_cap(256)][:, ::-1]
+    first = capped_mean(shares, 1000, KEEP, EDGES, 200, fitted, 0.95)
+    assert capped_mean(moved.reshape(-1), 1000, KEEP, EDGES, 200, fitted, 0.95) == pytest.approx(first)
+
+
+def test_standard_error_is_that_of_simulated_surveys() -> None:
+    rng = np.random.default_rng(3)
+    values = np.clip(rng.lognormal(10.4, 0.6, 2000), 1000, 1_000_000)
+    runs = [INCOME.estimate(INCOME.randomize(values, rng=seed)).details() for seed in range(80)]
+    errors = [each["mean"] - np.minimum(values, each["cap"]).mean() for each in runs]
+    assert np.std(errors) == pytest.approx(np.mean([each["std_error"] for each in runs]), rel=0.2)
