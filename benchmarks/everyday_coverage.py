@@ -1,8 +1,8 @@
 """Coverage of ticks, quantiles and capped means: simple samples, unequal weights, and clusters.
 
-    python benchmarks/everyday_coverage.py [--surveys 200]
+    python benchmarks/everyday_coverage.py [--surveys 200] [--people 50 300 3000]
 
-Ticks of simple samples are summed over the exact binomial law of the reports. All other rows are simulated surveys. Weights are 1
+Ticks of simple samples are summed over the exact law of the reports. All other rows are simulated surveys. Weights are 1
 to 5, and clusters are households of three with the same income. For each row it prints the share of surveys whose 95 % interval
 holds the truth.
 """
@@ -23,13 +23,19 @@ DESIGNS = ("simple", "weights", "clusters")
 RANGE: dict[str, Any] = {"lower": 1000, "upper": 1_000_000, "scale": "log"}
 
 
+def _binomial(tries: int, rate: float) -> Any:
+    """Return the probabilities of 0, 1, … successes."""
+    counts = np.arange(tries + 1)
+    logs = gammaln(tries + 1) - gammaln(counts + 1) - gammaln(tries - counts + 1)
+    return np.exp(logs + counts * np.log(rate) + (tries - counts) * np.log1p(-rate))
+
+
 def exact_ticks(epsilon: int, people: int, share: float) -> float:
-    """Return the coverage of a share of up to 3 of 10 ticks."""
+    """Return the coverage of a share of up to 3 of 10 ticks, for fixed answers of the respondents."""
     made: Any = ldp_budget.mechanism("ticks").calibrate(epsilon=epsilon, domain_size=10, at_most=3)
     p, q = (float(each) for each in made.support_probabilities[0])
-    rate, counts = q + (p - q) * share, np.arange(people + 1)
-    logs = gammaln(people + 1) - gammaln(counts + 1) - gammaln(people - counts + 1)
-    masses = np.exp(logs + counts * np.log(rate) + (people - counts) * np.log1p(-rate))
+    counts, holders = np.arange(people + 1), round(share * people)
+    masses = np.convolve(_binomial(holders, p), _binomial(people - holders, q))
     covered = 0.0
     for start in range(0, people + 1, 10):  # ten counts are the ten options of one estimate
         some = counts[start : start + 10]
@@ -38,7 +44,7 @@ def exact_ticks(epsilon: int, people: int, share: float) -> float:
         total = made.aggregate(made.randomize([0], rng=1))
         total.reports, total.support = people, support
         low, high = made.estimate(total).interval()
-        inside = (low <= share * people + 1e-9) & (share * people - 1e-9 <= high)
+        inside = (low <= holders + 1e-9) & (holders - 1e-9 <= high)
         covered += float(masses[start : start + 10] @ inside[: len(some)])
     return covered
 
@@ -68,13 +74,15 @@ def found(made: Any, design: str, people: int, rng: np.random.Generator) -> dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--surveys", type=int, default=200)
-    surveys, rng = parser.parse_args().surveys, np.random.default_rng(44)
+    parser.add_argument("--people", type=int, nargs="*", default=PEOPLE)
+    given = parser.parse_args()
+    surveys, numbers, rng = given.surveys, given.people, np.random.default_rng(44)
     many = np.sort(incomes(400_000, rng))
     median = float(np.quantile(many, 0.5, method="inverted_cdf"))
-    print("what         design    epsilon " + " ".join(f"n = {people:<6}" for people in PEOPLE))
+    print("what         design    epsilon " + " ".join(f"n = {people:<6}" for people in numbers))
     for share in (0.02, 0.3):
         for epsilon in EPSILONS:
-            cells = " ".join(f"{100 * exact_ticks(epsilon, people, share):<10.1f}" for people in PEOPLE)
+            cells = " ".join(f"{100 * exact_ticks(epsilon, people, share):<10.1f}" for people in numbers)
             print(f"ticks {100 * share:<4.0f} %  simple    {epsilon:<7} {cells}", flush=True)
     kinds = {"median": {"quantiles": "0.5"}, "capped mean": {"cap_at": "0.95"}}
     for name, more in kinds.items():
@@ -82,7 +90,7 @@ def main() -> None:
             for epsilon in EPSILONS:
                 made: Any = ldp_budget.mechanism("random-threshold").calibrate(epsilon=epsilon, **RANGE, **more)
                 cells = []
-                for people in PEOPLE:
+                for people in numbers:
                     covered = 0
                     for _ in range(surveys):
                         row = found(made, design, people, rng)

@@ -171,16 +171,23 @@ class RoundedResponse(NumericMechanism):
     def report_std(self, total: SumAggregate) -> float:
         """Return a bound of the root of the mean variance of the users' reports, from their mean and their mean square.
 
-        The mean square shows that of the values, but for what rounding adds: from 0 to h²/4.
+        The noise of changed points follows from the mean square of the rounded values. Rounding adds from 0 to h²/4: as much as
+        this mean square, with one standard error, is above the square of the mean. At a large ε a few changes in many reports
+        make most of the variance, and the reports may show none of them.
         """
         (p, q), half = self.drawn, (self.count - 1) / 2
         mean, square = total.total / total.reports - half, total.total_squares / total.reports
         square -= 2 * half * (mean + half) - half**2  # around the center, in points
         gap = float(p - q)
-        spread = (square - float(q) * _squares(self.count) * half**2) / gap  # of the rounded values
-        values = min(max(spread - 0.25, (mean / gap) ** 2), half**2)
+        changed = float(q) * _squares(self.count) * half**2
+        spread = min(max((square - changed) / gap, 0.0), half**2)  # of the rounded values
+        fourths = float(q) * sum((place - half) ** 4 for place in range(self.count))
+        rounding = spread - (mean / gap) ** 2 + math.sqrt(fourths / total.reports)
+        rounding = min(max(rounding, 0.0), 0.25)
         most = max(self.error_at(value)[1] for value in self.breakpoints())
-        seen = (square / gap**2 - values) * float(Fraction(self.grid()[1]) * (p - q)) ** 2
+        seen = ((changed + gap * spread) / gap**2 - spread + rounding) * float(
+            Fraction(self.grid()[1]) * (p - q)
+        ) ** 2
         return math.sqrt(min(max(seen, min(self.error_at(value)[1] for value in self.breakpoints())), most))
 
     @property

@@ -86,3 +86,14 @@ def test_rounded_response_of_a_narrow_range_far_from_zero_reads_its_own_reports(
 def test_rounded_response_whose_points_are_equal_as_doubles_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="differ as doubles"):
         Rounded(epsilon=8, lower=1e15, upper=1e15 + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("users", [50, 300])
+def test_interval_covers_where_few_changed_points_make_the_variance(users: int) -> None:
+    made = Rounded(epsilon=8, lower=0, upper=1)
+    runs = (made.estimate(made.randomize(np.full(users, 0.2), rng=seed)).interval() for seed in range(400))
+    covered = sum(low <= 0.2 <= high for low, high in runs)
+    # Of 400 surveys 372 to 388 are 93 to 97 %. With the variance that the reports show it was 88 %, because in most surveys no
+    # point was changed.
+    assert covered >= 368
