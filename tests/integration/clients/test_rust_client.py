@@ -1,0 +1,123 @@
+"""The client in Rust, built without a network: its own tests, texts, labels, refused answers, and an audit."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from client_cases import CASES, Recorder, streams
+from ldp_budget.registry.collections import Collection
+from ldp_budget.registry.public_definition import About
+from ldp_budget.sampling.memoisation import secrets_within
+from ldp_budget_verify.audit.subprocess_client import drawn_by
+
+CRATE = Path(__file__).parents[3] / "clients" / "rust"
+OLDEST = (1, 89)
+PARTY = Collection(
+    "party",
+    CASES["sue"],
+    ("democrat", "republican", "무소속", "other", "none of “these” 😀\x7f"),
+    About("A poll", "Which \\ party?\n", languages={"ko": {"title": "여론 조사"}}),
+)
+SURVEYS: list[tuple[Collection, list[str]]] = [
+    (PARTY, [*(PARTY.categories or ())]),
+    (Collection("words", CASES["cms of any text"]), ["서울", "naïve 😀", "007", "7", "-0", "+7", "٣", "7\n"]),
+    (Collection("kept-words", CASES["rappor of any text"]), ["서울", "x", "0", "999999999999"]),
+]
+REFUSED: list[tuple[Collection, list[Any]]] = [
+    (PARTY, ["unknown", "", 0, None, ["other"]]),
+    (Collection("words", CASES["cms of any text"]), ["", "-7", "9223372036854775808", "12345678901234567890123"]),
+    (Collection("four", CASES["oue"]), [4, -1, 0.5, "word", 1e300, True]),
+    (Collection("a-number", CASES["a kept bit"]), [-0.1, 100.1, "x"]),
+]
+
+
+@cache
+def cargo() -> str:
+    """Cargo that is new enough; without it the tests are skipped."""
+    found = shutil.which("cargo")
+    if found is None:
+        pytest.skip("no cargo on this machine")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"(\d+)\.(\d+)", said)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST:
+        pytest.skip(f"cargo is older than {OLDEST[0]}.{OLDEST[1]}: {said.strip()}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("rust")
+
+
+def run(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [cargo(), *arguments, "--offline", "--manifest-path", str(CRATE / "Cargo.toml")]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.fixture(scope="module")
+def program(target: Path) -> Path:
+    done = run(target, "build")
+    assert done.returncode == 0, done.stderr
+    return target / "debug" / "ldp-client"
+
+
+def asked(program: Path, *lines: Any) -> list[dict[str, Any]]:
+    """The answers of the program to these lines."""
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_rust_tests_of_the_vectors_pass(target: Path) -> None:
+    done = run(target, "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("collection", "answers"), SURVEYS, ids=lambda part: getattr(part, "name", ""))
+def test_rust_client_of_texts_makes_the_reports_and_labels_of_python(
+    program: Path, collection: Collection, answers: list[str]
+) -> None:
+    mechanism, chance = collection.mechanism, random.Random(collection.name)
+    client = mechanism.client_program()
+    made, lines, expected = streams(client, 1), [], []
+    for answer in answers:
+        values = collection.read_values([answer])
+        stream, secret = Recorder(next(made)), chance.randbytes(16 + chance.randrange(32))
+        own = secrets_within([secret], f"collection {collection.fingerprint}", 1) if client.memo else None
+        report = mechanism.randomize(values, rng=stream, secrets=own)
+        lines.append({"answer": answer, "secret": secret.hex(), "stream": stream.read_so_far.hex()})
+        label = {"label": collection.labels(values, [secret])[0]} if client.memo else {}
+        expected.append({"report": report.astype(report.dtype.newbyteorder("<")).tobytes().hex(), **label})
+    assert asked(program, {"collection": collection.definition()}, *lines) == expected
+
+
+@pytest.mark.parametrize(("collection", "answers"), REFUSED, ids=lambda part: getattr(part, "name", ""))
+def test_rust_client_of_no_answer_refuses(program: Path, collection: Collection, answers: list[Any]) -> None:
+    lines = [{"answer": answer, "secret": "00" * 16} for answer in answers]
+    said = asked(program, {"collection": collection.definition()}, *lines)
+    assert [list(each) for each in said] == [["error"]] * len(answers)
+
+
+def test_rust_client_of_a_changed_definition_refuses(program: Path) -> None:
+    said = asked(program, {"collection": {**PARTY.definition(), "title": "Another"}}, {"answer": "other"})
+    assert [list(each) for each in said] == [["error"]] * 2
+
+
+def test_rust_client_draws_for_an_audit(program: Path) -> None:
+    four = Collection("four", CASES["oue"])
+    with drawn_by(four, str(program)) as mechanism:
+        reports = mechanism.randomize(np.arange(2000) % 4)
+    assert reports.shape == (2000, 1)
+    assert len(np.unique(reports)) > 8
