@@ -70,6 +70,7 @@ def main() -> None:
             ("net promoter score", nps, (-1, 0, 1)),
         ):
             own: Any = best_for_mean(Decimal(epsilon), scale)
+            own = own.on(scale) if hasattr(own, "on") else own
             cases.append((name, [of_mean(own, values, people) for people in PEOPLE]))
         for name, found in cases:
             print(f"{name} | {epsilon} | " + " | ".join(f"{100 * each:.1f}" for each in found), flush=True)

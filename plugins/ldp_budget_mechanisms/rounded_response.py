@@ -59,6 +59,8 @@ class RoundedResponse(NumericMechanism):
         "Kairouz, Oh and Viswanath, JMLR 17 (2016); Duchi, Jordan and Wainwright, JASA 113 (2018), for two points"
     )
     keeps_squares = True
+    rounds = True
+    """False if all values of users are points, see `on`."""
     examples = ({"epsilon": 1, "lower": 0, "upper": 1}, {"epsilon": 4, "lower": -3, "upper": 5})
 
     epsilon = real("privacy loss of one report", at_least="0.0001", at_most=20)
@@ -183,12 +185,32 @@ class RoundedResponse(NumericMechanism):
         spread = min(max((square - changed) / gap, 0.0), half**2)  # of the rounded values
         fourths = float(q) * sum((place - half) ** 4 for place in range(self.count))
         rounding = spread - (mean / gap) ** 2 + math.sqrt(fourths / total.reports)
-        rounding = min(max(rounding, 0.0), 0.25)
-        most = max(self.error_at(value)[1] for value in self.breakpoints())
+        rounding = min(max(rounding, 0.0), 0.25) if self.rounds else 0.0
+        errors = [self.error_at(value)[1] for value in (self.breakpoints() if self.rounds else self._points)]
         seen = ((changed + gap * spread) / gap**2 - spread + rounding) * float(
             Fraction(self.grid()[1]) * (p - q)
         ) ** 2
-        return math.sqrt(min(max(seen, min(self.error_at(value)[1] for value in self.breakpoints())), most))
+        return math.sqrt(min(max(seen, min(errors)), max(errors)))
+
+    @property
+    def _points(self) -> list[float]:
+        low, high = self.interval.ends
+        return [low + (high - low) * place / (self.count - 1) for place in range(self.count)]
+
+    def on(self, values: Sequence[float]) -> RoundedResponse:
+        """Return the mechanism of users whose values are some of these: if all are points, none is rounded.
+
+        Parameters:
+            values: the possible values.
+        """
+        import copy
+
+        near = [min(abs(value - point) for point in self._points) for value in values]
+        if max(near) > _CLOSE * float(self._range[1]):
+            return self
+        made = copy.copy(self)
+        object.__setattr__(made, "rounds", False)
+        return made
 
     @property
     def contribution_law(self) -> Cumulants:

@@ -166,9 +166,11 @@ class Question:
 
     def views(self, place: int) -> list[View]:
         """Return what is estimated of the question: itself, or each item of a grid; `place` is its number."""
-        if self.items is None:
-            return [View(self.name, self.mechanism, self.categories, place, None)]
         mechanism: Any = self.mechanism
+        if self.items is None:
+            if self.recode is not None and hasattr(mechanism, "on"):
+                mechanism = mechanism.on(self.recode.values)
+            return [View(self.name, mechanism, self.categories, place, None)]
         part = mechanism.part()
         return [View(item, part, self.categories, place, number) for number, item in enumerate(self.items)]
 

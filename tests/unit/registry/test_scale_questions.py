@@ -192,3 +192,20 @@ def test_groups_and_differences_of_a_top_box_keep_its_own_rows() -> None:
     found = {"top_box": 0.4, "std_error": 0.1, "low": 0.2, "high": 0.6}
     expected = {**found, "groups": [{"group": "a", **found}], "differences": [gap]}
     assert in_report(row, "top-box") == expected
+
+
+def test_standard_error_of_a_score_counts_no_rounding_of_values_that_are_points(tmp_path: Path) -> None:
+    """The three values of a net promoter score are the three points, so that the noise at ε = 4 is 0.076 and not 0.3."""
+    made = survey_of(tmp_path, 'report = "nps"', 4, (0, 10)).questionnaire()
+    (view,) = made.views
+    mechanism: Any = view.mechanism
+    assert (mechanism.fingerprint, mechanism.rounds) == (made.questions[0].mechanism.fingerprint, False)
+    rng = np.random.default_rng(2)
+    values = rng.choice([-1.0, 0.0, 1.0], 20_000, p=[0.4, 0.35, 0.25])
+    found = mechanism.estimate(mechanism.randomize(values, rng=rng))
+    assert found.std_error**2 * len(values) == pytest.approx(0.076, rel=0.05)
+
+
+def test_values_between_the_points_are_rounded_as_before(tmp_path: Path) -> None:
+    (view,) = survey_of(tmp_path, "", 2, (0, 10)).questionnaire().views
+    assert view.mechanism.rounds  # type: ignore[attr-defined]
