@@ -10,6 +10,7 @@ from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import open_ledger
 from .notes import print_note
+from .number_types import WholeRange, parse_margin
 from .output import json_option, next_step, print_json, print_rows, rows_options
 from .tables import print_fields, print_row_table
 
@@ -225,6 +226,32 @@ def _answers(question: dict[str, Any]) -> str:
     names = ", ".join(question.get("categories", ("yes", "no")))
     most = question.get("at_most")
     return names if most is None else f"any of {names}" if most == "any" else f"up to {most} of {names}"
+
+
+@survey.command("plan")
+@click.argument("name", metavar="FILE|NAME")
+@click.option("--respondents", type=WholeRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
+@click.option(
+    "--margin",
+    metavar="SHARE",
+    callback=parse_margin,
+    help="Show how many respondents give this margin at 95 %, such as 3%.",
+)
+@click.option(
+    "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
+)
+@json_option
+@click.pass_context
+def plan(ctx: click.Context, /, name: str, **given: Any) -> None:
+    """Show the margins of the survey in a TOML FILE or of that NAME, the cheapest design first, as `plan --survey` does.
+
+    \b
+    Example:
+      ldp-budget survey plan health.toml --respondents 1200
+    """
+    from .survey_plan import plan_survey
+
+    ctx.invoke(plan_survey, survey=name, **given)
 
 
 @survey.command("show")

@@ -218,7 +218,7 @@ def _print_survey(row: dict[str, Any]) -> None:
     )
     print_table(
         ("each answers", "respondents", f"largest {_MARGIN}", "times less variance than all"),
-        [_design_cells(each) for each in row["designs"]],
+        [_design_cells(each) for each in sorted(row["designs"], key=_expense)],
     )
     if row["recommended"] is None:
         click.echo("No number of respondents gives this margin. Raise ε or the margin")
@@ -245,6 +245,11 @@ def _reports(margins: dict[str, float]) -> str:
     mean, *nps = (f"{name} ± {margins[name]:.2g}" for name in ("mean", "nps") if name in margins)
     shares = (f"{name} ± {rounded(100 * margins[name], 1)} points" for name in ("top-box", "shares"))
     return ", ".join((mean, *shares, *nps))
+
+
+def _expense(each: dict[str, Any]) -> tuple[bool, float, float]:
+    """Return what designs are sorted by: impossible ones last, then by the number of respondents, then by the margin."""
+    return each["respondents"] is None, each["respondents"] or 0, each.get("largest_margin", 0.0)
 
 
 def _design_cells(each: dict[str, Any]) -> tuple[Any, ...]:

@@ -178,6 +178,18 @@ def test_plan_of_a_survey_prints_designs_and_recommends(health: CommandLine, tom
 
 
 @pytest.mark.slow
+def test_survey_plan_is_plan_of_a_survey_with_the_cheapest_design_first(health: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    grid = '[[grid]]\nname = "good"\nitems = ["staff", "price"]\nlower = 1\nupper = 5\n'
+    file.write_text(f"{TOML.replace('epsilon = 2', 'epsilon = 8')}\n{grid}")
+    own = health("survey", "plan", file, "--respondents", "1000").stdout
+    assert own == health("plan", "--survey", file, "--respondents", "1000").stdout
+    lines = own.splitlines()
+    margins = [float(line.split("%")[0].split()[-1]) for line in lines[2:6]]
+    assert margins == sorted(margins)
+    assert "good" in own
+
+
 def test_plan_of_a_collection_prints_sample_size_and_power(health: CommandLine) -> None:
     health("collection", "add", "mood", "oue", "--epsilon", "1", "--categories", "a,b,c")
     by_compare: Any = health.json("compare", "--epsilon", "1", "--domain-size", "3", "--users", "1", "--margin", "3%")
