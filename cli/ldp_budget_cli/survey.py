@@ -9,6 +9,7 @@ import click
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import open_ledger
+from .named_surveys import survey_of
 from .notes import print_note
 from .number_types import WholeRange, parse_margin
 from .output import json_option, next_step, print_json, print_rows, rows_options
@@ -25,25 +26,6 @@ if TYPE_CHECKING:
 @click.group()
 def survey() -> None:
     """Define, show and list surveys: several questions that are charged as one."""
-
-
-def read_survey(ctx: click.Context, name: str) -> Survey:
-    """Return the survey in a TOML file, or the one of that name in the ledger."""
-    import os
-
-    from ldp_budget.registry.surveys import Survey
-
-    if os.path.exists(name) or name.endswith(".toml"):
-        return Survey.from_toml(name)
-    return _survey_of(open_ledger(ctx).collection(name))
-
-
-def _survey_of(found: Collection) -> Survey:
-    if found.survey is None:
-        raise click.UsageError(
-            f"{found.name!r} is a collection of one question. To see it: ldp-budget collection show {found.name}"
-        )
-    return found.survey
 
 
 @survey.command("add")
@@ -125,7 +107,7 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
 
     from ldp_budget.composition import compose
 
-    survey = _survey_of(made)
+    survey = survey_of(made)
     name, cost = survey.policy, f"ε = {printed_up(made.mechanism.guarantee.epsilon)}"
     if name not in {policy.name for policy in ledger.policies()}:
         print_note(
@@ -159,7 +141,7 @@ def _reason(quoted: Receipt) -> str:
 
 def shown_survey(found: Collection) -> dict[str, Any]:
     """Return the object that `survey show --json` prints."""
-    survey, mechanism = _survey_of(found), found.mechanism
+    survey, mechanism = survey_of(found), found.mechanism
     rows = []
     for asked, question in zip(survey.slots, mechanism.questions, strict=True):  # type: ignore[attr-defined]
         own, said = question.mechanism, asked.to_json()
@@ -266,7 +248,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
       ldp-budget survey show health
     """
     found = open_ledger(ctx).collection(name)
-    _survey_of(found)
+    survey_of(found)
     if as_json:
         print_json(shown_survey(found))
     else:

@@ -157,7 +157,7 @@ def plan_survey(
         if row["respondents"] is not None:
             warn_of_pseudonyms(found, row["respondents"])
         return
-    from .survey import read_survey
+    from .named_surveys import read_survey
 
     total = None if total_epsilon is None else decimal_option("total_epsilon", total_epsilon)
     _show(planned(read_survey(ctx, survey), respondents, margin, total), _print_survey, as_json)
