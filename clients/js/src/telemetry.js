@@ -39,7 +39,8 @@ export { forLogs, forOpenFeature, forPostHog, forSnowplow, forSpans } from "./te
 const STORE = "outbox";
 const PREFIX = "telemetry ";
 const PERIODS = ["day", "week", "month"];
-const MINUTE = 60_000;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
 const RETRY = 10 * MINUTE; // of a page that ended while it sent
 const DAY = 24 * 60 * MINUTE;
 
@@ -58,9 +59,7 @@ export class Reports {
     }
     const reports = new Reports(await DeviceBudget.open(budget, { name, now, indexedDB }), declared);
     await reports.turn();
-    const timer = setInterval(() => reports.turn(), MINUTE);
-    /** @type {any} */ (timer).unref?.();
-    reports.timer = timer;
+    reports.tick();
     return reports;
   }
 
@@ -84,8 +83,20 @@ export class Reports {
     this.drawing = false;
   }
 
+  /** Turns when a period begins, and each minute. */
+  tick() {
+    const periods = () => `${this.metrics.map(({ period }) => periodOf(this.budget.now(), period))}`;
+    let [last, seconds] = [periods(), 0];
+    this.timer = setInterval(() => {
+      if (periods() === last && ++seconds % 60) return;
+      last = periods();
+      this.turn();
+    }, SECOND);
+    this.timer.unref?.();
+  }
+
   /**
-   * Begins periods and sends the reports of past ones. A timer calls it each minute, never an event, whose time it would tell.
+   * Begins periods and sends the reports of past ones. A timer calls it, never an event, whose time it would tell.
    * @returns {Promise<void>}
    */
   turn() {
@@ -178,7 +189,7 @@ export class Reports {
     this.drawing = false;
     for (const metric of this.metrics) {
       const { waiting } = metric;
-      if (!waiting || waiting.period > (metric.begun ?? "")) continue; // the period begins within a minute, or is refused
+      if (!waiting || waiting.period > (metric.begun ?? "")) continue; // the period begins within a second, or is refused
       metric.waiting = undefined;
       await this.within(async (kept) => {
         const key = keyOf(metric, waiting.period);

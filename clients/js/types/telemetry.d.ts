@@ -34,8 +34,10 @@ export class Reports {
     /** @type {any} */
     timer: any;
     drawing: boolean;
+    /** Turns when a period begins, and each minute. */
+    tick(): void;
     /**
-     * Begins periods and sends the reports of past ones. A timer calls it each minute, never an event, whose time it would tell.
+     * Begins periods and sends the reports of past ones. A timer calls it, never an event, whose time it would tell.
      * @returns {Promise<void>}
      */
     turn(): Promise<void>;

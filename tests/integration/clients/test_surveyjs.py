@@ -175,6 +175,43 @@ def test_answers_given_by_hand_leave_as_one_report_whatever_listens(page: Any, s
     assert page.evaluate("shut.length") >= 8
 
 
+LISTEN = """(values) => {
+    window.heard = {};
+    const simple = (value) => value === null || typeof value !== "object";
+    const plain = (value) => (simple(value) ? value : Array.isArray(value) ? value.map(plain) : undefined);
+    for (const event of Object.keys(survey).filter((name) => /^on[A-Z]/.test(name) && survey[name]?.add)) {
+        try {
+            survey[event].add((_, options) => {
+                const told = Object.entries(options ?? {}).map(([name, value]) => [name, plain(value)]);
+                (heard[event] ??= []).push(JSON.stringify(told));
+            });
+        } catch {}
+    }
+    answer(values);
+}"""
+DRAWING = {"onTextMarkdown", "onTextRenderAs", "onElementWrapperComponentName"}
+"""Events of the texts that a page shows, such as the chosen item of a list."""
+
+
+def test_events_tell_handlers_nothing_of_the_answers(page: Any, site: Site) -> None:
+    """Two people with different answers: every event happens as often, with the same options."""
+    first = {"mood": "splendid", "smoke": True, "sleep": 3, "rate": 1, "drink": ["absinthe"], "faith": "zeus"}
+    other = {"mood": "dreadful", "smoke": False, "sleep": 9, "rate": 5, "drink": ["cider"], "faith": "wotan"}
+    heard = []
+    for place, values in enumerate((first, other)):
+        visit(page, site)
+        start(page, site, key=f"{place}")
+        row = {"food": ("scarce", "plenty")[place], "rent": ("plenty", "scarce")[place]}
+        page.evaluate(LISTEN, values | {"grid": row, "town": "Ulm"})
+        page.click("input[value=Next]")
+        page.click("input[value=Previous]")
+        complete(page)
+        heard.append(page.evaluate("heard"))
+    one, two = heard
+    assert len(one) > 20
+    assert {event for event in {*one, *two} if one.get(event) != two.get(event)} <= DRAWING
+
+
 def test_survey_without_protection_sends_the_answers(page: Any, site: Site) -> None:
     start(page, site, bare=True, listen="onValueChanged", capture=True)
     page.click("label:has-text('dreadful')")

@@ -58,12 +58,13 @@ const SDKS = {
   },
   snowplow: {
     event: "plan_chosen",
-    start: (sink, { base64 = false } = {}) => {
+    start: (sink, { base64 = false, ...more } = {}) => {
       const hook = used.forSnowplow(reports, { schema: `${ORG}/ldp_report/jsonschema/1-0-0`, track: trackSelfDescribingEvent });
       const { origin, pathname } = new URL(sink);
       newTracker("sp", origin, {
         ...{ appId: "a", encodeBase64: base64, bufferSize: 20, eventMethod: "post", postPath: `${pathname}/snowplow/tp2` },
         ...{ contexts: { webPage: true, session: true, browser: true } },
+        ...more,
         plugins: [hook, LinkClickTrackingPlugin(), FormTrackingPlugin()],
       });
       enableLinkClickTracking({ content: (element) => element.textContent });
@@ -133,12 +134,16 @@ const SDKS = {
 /** Of a shop: its links, buttons and fields hold the answers, which libraries read that listen to clicks. */
 const PAGE = `<a href="#topaz" id="topaz" class="topaz">topaz</a><button data-plan="topaz" id="buy" value="topaz">topaz</button>
 <form id="zirconium-form" onsubmit="return false"><input name="plan" id="field" value="topaz"><select name="plans" id="list"><option>no<option>topaz</select><button id="send">topaz</button></form>`;
+window.warnings = [];
+console.warn = (text) => void warnings.push(`${text}`);
+
 let sdk;
 window.start = async ({ which, sink, definition, original = "drop", lifetime = "100", day, period, given, bare = false }) => {
   used = bare ? BARE : hooks;
   document.getElementById("page").innerHTML = PAGE;
   sdk = SDKS[which];
   clock = given?.clock ?? clock;
+  if (given?.still) window.setInterval = () => 0;
   const { event, property } = sdk;
   const declared = { ...metric({ definition, original, event, property }), ...(period ? { period } : {}) };
   reports = await Reports.open({ budget: { lifetime, day }, name: which, now: () => new Date(clock), metrics: { plan: declared } });
