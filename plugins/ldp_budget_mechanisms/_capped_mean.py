@@ -88,3 +88,11 @@ def capped_mean(
     error, cap = variance**0.5, float(edges[place])
     low, high = normal_ends(np.array([mean]), np.array([error]), level, (float(edges[0]), cap), freedom)
     return CappedMean(cap, mean, error, float(low[0]), float(high[0]))
+
+
+def planned_error(keep: float, edges: tuple[float, ...], probability: float) -> float:
+    """Return the standard error of a capped mean from one report, for values that are uniform on the scale."""
+    bins, gap = len(edges) - 1, 2 * keep - 1
+    lengths = _lengths(np.array(edges), max(1, round(probability * bins)))
+    rates = 1 - keep + gap * (np.arange(bins) + 0.5) / bins
+    return float(np.sqrt(bins * (lengths**2 @ (rates * (1 - rates))))) / gap

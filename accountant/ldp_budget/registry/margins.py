@@ -18,7 +18,7 @@ bias is larger than the spread.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InvalidParameter
@@ -109,6 +109,8 @@ class Precision:
         if isinstance(mechanism, NumericMechanism) and hasattr(mechanism.domain, "ends"):
             lower, upper = mechanism.domain.ends  # type: ignore[union-attr]
             width = upper - lower
+            if hasattr(mechanism, "planned_margin"):
+                return PlannedMargin(0.0, 0.0, width, of_reports=mechanism.planned_margin)
             errors = [mechanism.error_at(value) for value in mechanism.landmarks()]
             noise = max(mse - bias**2 for bias, mse in errors) / width**2
             biases = (errors[0][0] / width, errors[-1][0] / width) if mechanism.biased else (0.0, 0.0)
@@ -169,6 +171,18 @@ class Precision:
 
         asked = self.asked_of(respondents, part)
         return self.worst(asked, float(without_replacement(asked, respondents)[0])).margin
+
+
+@dataclass(frozen=True)
+class PlannedMargin(Precision):
+    """The margin that a mechanism plans for a number of reports, in the unit of the values, sampling included."""
+
+    of_reports: Callable[[float], float] = field(default=float, kw_only=True)
+
+    def worst(self, asked: int, sampling: float, design_effect: float = 1.0) -> Worst:
+        assert self.width is not None
+        margin = self.of_reports(asked / design_effect) / self.width
+        return Worst(margin, (margin / Z) ** 2)
 
 
 def least_respondents(enough: Callable[[int], bool], least: int = 1, most: int = MOST_RESPONDENTS) -> int | None:

@@ -90,7 +90,7 @@ def _spread(share: float) -> float:
 def expected_margins(say: Texts, question: Question, subject: Subject, invited: int | None) -> Iterator[Block]:
     """Yield the margins of a question and its groups about a large population, at the worst answers."""
     mechanism = question.collection.mechanism
-    if hasattr(mechanism, "quantiles"):  # the margin of a quantile depends on the distribution
+    if hasattr(mechanism, "planned_margin"):  # it depends on the distribution
         return
     try:
         precision = Precision.of(mechanism)

@@ -47,3 +47,15 @@ def test_standard_error_is_that_of_simulated_surveys() -> None:
     runs = [INCOME.estimate(INCOME.randomize(values, rng=seed)).details() for seed in range(80)]
     errors = [each["mean"] - np.minimum(values, each["cap"]).mean() for each in runs]
     assert np.std(errors) == pytest.approx(np.mean([each["std_error"] for each in runs]), rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [{"cap_at": "0.95"}, {"quantiles": "0.5"}])
+def test_planned_margin_is_that_of_simulated_surveys(more: dict[str, str]) -> None:
+    made = mechanism("random-threshold")(epsilon=2, lower=0, upper=1, **more)
+    rng, found = np.random.default_rng(5), []
+    for seed in range(60):
+        row = made.estimate(made.randomize(rng.random(3000), rng=seed)).details()
+        row = row["quantiles"]["0.5"] if "quantiles" in row else {**row, "estimate": row["mean"]}
+        found.append(max(row["high"] - row["estimate"], row["estimate"] - row["low"]))
+    assert np.mean(found) == pytest.approx(made.planned_margin(3000), rel=0.06)
