@@ -102,7 +102,7 @@ export function protect(survey, { definition, digest, outbox, key, seed }) {
   setApart(survey, names);
   for (const [name, value] of filled) survey.setValue(name, value);
   const shown = taken.map(({ question, parts }) => show(question, parts, ({ name }) => asked.includes(/** @type {Wanted} */ (wanted.get(name)).owner)));
-  for (const event of TELLING) if (survey[event]) survey[event].add = survey[event].unshift = () => closed(event);
+  for (const event of TELLING) if (survey[event]) shut(survey, event);
   for (const question of survey.getAllQuestions()) if (names.has(question.name)) question.autocomplete = "off";
   survey.onUpdateQuestionCssClasses.add((/** @type {any} */ _, /** @type {any} */ { question, cssClasses }) => {
     if (names.has(question.name)) cssClasses.mainRoot = `${cssClasses.mainRoot ?? ""} ${QUIET}`;
@@ -228,6 +228,13 @@ function closed(event) {
   throw refusal(`a handler of \`${event}\` would see answers without noise; use \`onComplete\``);
 }
 
+/** @param {any} survey @param {string} event which takes no handler from now on, nor another event or function in its place */
+function shut(survey, event) {
+  const own = survey[event];
+  own.add = () => closed(event);
+  Object.defineProperty(survey, event, { get: () => own, set: (given) => given && given !== own && closed(event), configurable: true });
+}
+
 /**
  * A model of the same survey that has shown that answers can be kept apart in this version of SurveyJS.
  * @param {any} survey
@@ -235,7 +242,10 @@ function closed(event) {
  */
 function tried(survey, names) {
   const bare = new survey.constructor(survey.toJSON());
-  for (const event of TELLING) if (survey[event]?.length > bare[event]?.length) closed(event); // SurveyJS listens itself, too
+  for (const event of TELLING) {
+    // SurveyJS listens itself, too. A function in place of an event is called as well.
+    if (typeof survey[event] === "function" || survey[event]?.length > bare[event]?.length) closed(event);
+  }
   if (survey.valueHashGetDataCallback || survey.valueHashSetDataCallback) throw refusal("something else keeps its values already; protect it once");
   setApart(bare, names);
   for (const name of names) bare.setValue(name, "tried");

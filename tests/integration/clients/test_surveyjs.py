@@ -480,6 +480,15 @@ def test_handler_that_would_see_answers_is_refused_before_and_after(page: Any, s
     assert f"a handler of `{event}` would see answers without noise" in late
 
 
+def test_function_in_place_of_an_event_is_refused_before_and_after(page: Any, site: Site) -> None:
+    start(page, site)
+    late = page.evaluate("() => try_(() => { survey.onServerValidateQuestions = () => {}; })")
+    assert "a handler of `onServerValidateQuestions` would see answers without noise" in late
+    page.evaluate("survey.dispose()")
+    said = page.evaluate("(o) => refused(o)", {"json": form(), "definition": ALL, "validate": True})
+    assert "a handler of `onServerValidateQuestions` would see answers without noise" in said
+
+
 def test_key_with_a_report_of_another_survey_is_refused(page: Any, site: Site) -> None:
     start(page, site)
     page.evaluate("(values) => answer(values)", answers(random.Random(1)))
