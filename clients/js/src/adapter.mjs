@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 // For `ldp-budget audit COLLECTION --client`: lines of JSON on pipes. First {"collection": definition}, to which nothing is
-// said, then for each {"answer": …, "secret": hex?} one {"report": hex}; what goes wrong is {"error": …}.
+// said, then for each {"answer": …, "secret": hex?} one {"report": hex}; what goes wrong is {"error": …}. With `stream`, a
+// report is drawn from these bytes, and exactly these; `own` is the secret of the collection, in place of the device's.
 
 import { createInterface } from "node:readline";
 import { fromHex, toHex } from "./bytes.js";
-import { Client } from "./index.js";
+import { Draws } from "./draws.js";
+import { Client, parseDefinition } from "./index.js";
 
 /** @type {Client | undefined} */
 let client;
@@ -12,12 +14,23 @@ let client;
 /** @param {any} asked */
 function answered(asked) {
   if (asked.collection) {
+    client = undefined;
     client = new Client(asked.collection);
     return undefined;
   }
   if (!client) throw new TypeError("the first line names the collection");
   const secret = asked.secret === undefined ? undefined : fromHex(asked.secret);
-  return { report: toHex(client.randomize(asked.answer, { secret })) };
+  if (asked.stream === undefined) return { report: toHex(client.randomize(asked.answer, { secret })) };
+  const bytes = fromHex(asked.stream);
+  let at = 0;
+  const draws = new Draws((count) => {
+    if (at + count > bytes.length) throw new RangeError("the recorded stream has no more bytes");
+    return bytes.subarray(at, (at += count));
+  });
+  const own = asked.own === undefined ? client.within(secret) : fromHex(asked.own);
+  const report = client.program.run(client.numbered(asked.answer), { secret: own, draws });
+  if (at < bytes.length) throw new RangeError(`${bytes.length - at} bytes of the stream were not read`);
+  return { report: toHex(report) };
 }
 
 let waiting = "";
@@ -30,7 +43,7 @@ function flush() {
 for await (const line of createInterface({ input: process.stdin })) {
   let said;
   try {
-    said = answered(JSON.parse(line));
+    said = answered(line.startsWith('{"collection"') ? parseDefinition(line) : JSON.parse(line));
   } catch (error) {
     said = { error: error instanceof Error ? error.message : `${error}` };
   }

@@ -46,6 +46,11 @@ impl Client {
         &self.definition
     }
 
+    /// The bytes of a report.
+    pub fn report_size(&self) -> usize {
+        self.program.size
+    }
+
     /// True if reports repeat draws that are made from a secret.
     pub fn memoises(&self) -> bool {
         self.program.memoises()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
-import shutil
 import subprocess
-from functools import cache
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,15 @@ import numpy as np
 import pytest
 
 from client_cases import CASES, Recorder, streams
+from javascript import PACKAGE, node
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import About
 from ldp_budget.sampling.memoisation import secrets_within
 from ldp_budget_verify.audit.subprocess_client import drawn_by
+from rust import cargo
 
 CRATE = Path(__file__).parents[3] / "clients" / "rust"
-OLDEST = (1, 89)
+KIT = CRATE.parent / "conformance" / "run"
 PARTY = Collection(
     "party",
     CASES["sue"],
@@ -40,19 +40,6 @@ REFUSED: list[tuple[Collection, list[Any]]] = [
     (Collection("four", CASES["oue"]), [4, -1, 0.5, "word", 1e300, True]),
     (Collection("a-number", CASES["a kept bit"]), [-0.1, 100.1, "x"]),
 ]
-
-
-@cache
-def cargo() -> str:
-    """Cargo that is new enough; without it the tests are skipped."""
-    found = shutil.which("cargo")
-    if found is None:
-        pytest.skip("no cargo on this machine")
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-    version = re.search(r"(\d+)\.(\d+)", said)
-    if version is None or (int(version[1]), int(version[2])) < OLDEST:
-        pytest.skip(f"cargo is older than {OLDEST[0]}.{OLDEST[1]}: {said.strip()}")
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +108,29 @@ def test_rust_client_draws_for_an_audit(program: Path) -> None:
         reports = mechanism.randomize(np.arange(2000) % 4)
     assert reports.shape == (2000, 1)
     assert len(np.unique(reports)) > 8
+
+
+def conformance(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(KIT), *command], capture_output=True, text=True, check=False)
+
+
+def test_conformance_kit_finds_that_the_rust_client_holds(target: Path) -> None:
+    done = run(target, "build", "--release")
+    assert done.returncode == 0, done.stderr
+    found = conformance(str(target / "release" / "ldp-client"))
+    assert (found.returncode, found.stdout.count(": holds\n")) == (0, 7), found.stdout
+
+
+@pytest.mark.exhaustive
+def test_conformance_kit_finds_that_the_javascript_client_holds() -> None:
+    found = conformance(node(), str(PACKAGE / "src" / "adapter.mjs"))
+    assert (found.returncode, found.stdout.count(": holds\n")) == (0, 7), found.stdout
+
+
+def test_conformance_kit_of_another_client_says_what_differs(tmp_path: Path) -> None:
+    client = tmp_path / "client.sh"
+    client.write_text("""while read -r line; do echo '{"report": "00"}'; done\n""")
+    found = conformance("sh", str(client))
+    assert found.returncode == 1
+    assert "The secret" in found.stdout
+    assert "must be refused" in found.stdout
