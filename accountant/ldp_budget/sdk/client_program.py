@@ -230,6 +230,8 @@ class Program:
             known[name] = _kind(name, expression, known, top=True)
         _check_report(self.report, known)
         _check_input(self.input)
+        if not isinstance(self.memo, str):
+            raise ValueError(f"memo must be a name, or empty: got {self.memo!r}")
         if self.memo and known.get(self.memo) != NUMBER:
             raise ValueError(f"memo must be the name of a step that is a number: got {self.memo!r}")
         if bool(self.memo) != any(_operator(step) in MEMO for _, step in self.steps):
@@ -334,6 +336,11 @@ _PARTS: dict[str, tuple[Callable[[Any], bool], ...]] = {
 def _check_report(report: Any, known: Mapping[str, str]) -> None:
     if not isinstance(report, dict) or set(report) != {"dtype", "shape", "parts"} or not report["parts"]:
         raise ValueError(f"a report must have dtype, shape and at least one of parts: got {report!r}")
+    dtype, shape, parts = report["dtype"], report["shape"], report["parts"]
+    if not isinstance(dtype, str) or not all(isinstance(each, list) for each in (shape, parts)):
+        raise ValueError(f"a report must have dtype as text, and shape and parts as lists: got {report!r}")
+    if not all(map(_is_size, shape)):
+        raise ValueError(f"the shape of a report must be sizes up to {MOST}: got {shape!r}")
     for part in report["parts"]:
         _check_part(part, known)
 
@@ -373,6 +380,8 @@ def _kind_of_table(name: str, table: Any) -> str:
 
 
 def _check_input(given: Mapping[str, Any]) -> None:
+    if not isinstance(given, dict):
+        raise ValueError(f"the input must be an object: got {given!r}")
     by = "times" if "times" in given else "step"
     keys = {"answer": {"count", "text"}, "word": {"length"}, "number": {"lower", "upper", "last", by}}
     kind = given.get("kind")

@@ -63,3 +63,31 @@ def test_refusals_are_those_that_the_maker_writes(tmp_path: Any, monkeypatch: py
     monkeypatch.setattr(make_refusals, "FOLDER", tmp_path)
     make_refusals.main()
     assert (tmp_path / "refusals.json").read_text() == (VECTORS / "refusals.json").read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"report": {"dtype": 1, "shape": [1]}}, {"report": {"dtype": "|u1", "shape": 1}}),
+        *({"report": {"dtype": "|u1", "shape": [-1]}}, {"memo": None}, {"memo": 0}, {"input": []}),
+    ],
+    ids=json.dumps,
+)
+def test_program_with_another_report_memo_or_input_is_refused(change: dict[str, Any]) -> None:
+    parts = [["uint", "report", 1, 1]]
+    data = {
+        "input": {"kind": "answer", "count": 2, "text": False},
+        "steps": [["report", 1]],
+        "tables": {},
+        "memo": "",
+    }
+    report = {"dtype": "|u1", "shape": [1], "parts": parts}
+    assert Program.from_json({**data, "report": report}).size == 1
+    with pytest.raises(ValueError, match=r"must be|must have"):
+        Program.from_json(
+            {
+                **data,
+                "report": report,
+                **{key: {**report, **each} if key == "report" else each for key, each in change.items()},
+            }
+        )
