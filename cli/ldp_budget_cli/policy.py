@@ -179,11 +179,10 @@ def _before(ledger: BudgetClient, name: str) -> Policy | None:
         return None
 
 
-_PERIODS = ("lifetime", "day", "week", "month")
-
-
 def _check_limits(name: str, limits: tuple[str, ...], plan: tuple[str, ...], unbounded: bool) -> None:
     """Raise a click error with what to type for the usual mistakes in --limit."""
+    from ldp_budget.ledger.calendar import is_period
+
     if not limits and not plan:
         raise click.UsageError(f"Policy {name!r} has no limit. Add --limit lifetime=EPSILON")
     for limit in limits:
@@ -192,7 +191,7 @@ def _check_limits(name: str, limits: tuple[str, ...], plan: tuple[str, ...], unb
         if len(parts) == 2 and parts[1].partition(":")[0] in ("basic", "zcdp", "gdp", "renyi"):
             right = f"{period}={parts[0]},1e-6,{parts[1]}"
             raise click.UsageError(f"--limit {limit} has no DELTA before its rule. Write: --limit {right}")
-    known = all(limit.partition("=")[0].strip() in _PERIODS for limit in limits)
+    known = all(is_period(limit.partition("=")[0].strip()) for limit in limits)
     if known and not plan and not unbounded and not any(limit.strip().startswith("lifetime") for limit in limits):
         raise click.UsageError(
             f"Policy {name!r} has no lifetime limit. Add --limit lifetime=EPSILON, or --unbounded to allow an unlimited "

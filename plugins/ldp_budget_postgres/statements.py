@@ -273,6 +273,17 @@ class PostgresRows(NamedReads):
         named = {f"w{place}": window for place, window in enumerate(windows)}
         return self._unit.run(sql, {"here": self._partition, **named, **values})
 
+    def sums_between(
+        self, accounts: Sequence[int], ranges: Sequence[tuple[str, str]]
+    ) -> Iterable[tuple[int, str, int | None, int | None, int | None, int | None]]:
+        # The names are ASCII; their order by bytes is that of the days.
+        sql = (
+            f"SELECT account, window_name, {AMOUNTS} FROM window_sums WHERE partition = %s"
+            ' AND account = ANY(%b::int8[]) AND window_name COLLATE "C" BETWEEN %s AND %s'
+        )
+        for each in ranges:
+            yield from self._ask(sql, self._partition, list(accounts), *each)
+
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = "SELECT user_hash FROM tombstones WHERE partition = %s AND user_hash = ANY(%b::bytea[])"
         return [hashed for (hashed,) in self._ask(sql, self._partition, list(users))]

@@ -20,7 +20,7 @@ from ..ledger.hash_chain import Name
 from ..ledger.snapshot import Account
 from .limits import further_reports
 from .policies import ANY_RELATION
-from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt
+from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt, resets_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,7 +211,7 @@ class Decision:
         self.exceeded: list[Limit] = []
         spent, left = account.spent, LARGEST
         for limit, gauge, room in cost.rooms:
-            sums = spent[gauge]
+            sums = account.total(gauge, windows[gauge]) if windows[gauge].earlier else spent[gauge]
             for place, most, unit in room:
                 used = sums[place]
                 if used is None or used > most:
@@ -266,13 +266,14 @@ class Decision:
         for limit in self.terms.limits:
             gauge = limit.gauge
             counts = account.label_counts(gauge, self.windows[gauge], self.request.label)
-            count = min(count, further_reports(limit, curve, counts, self.request.label, account.spent[gauge]))
+            spent = account.total(gauge, self.windows[gauge])
+            count = min(count, further_reports(limit, curve, counts, self.request.label, spent))
         return count
 
     def _affordable_units(self) -> int:
-        count, spent = LARGEST, self.account.spent
+        count = LARGEST
         for gauge, units in self.cost.units:
-            sums = spent[gauge]
+            sums = self.account.total(gauge, self.windows[gauge])
             for place, most, each in units:
                 used = sums[place]
                 # A zero cost fits any number of times, unless a lowered limit is already overdrawn.
@@ -284,8 +285,7 @@ class Decision:
 
     def receipt(self, status: str, receipt: str | None = None, position: str = "") -> Receipt:
         """Return the receipt, with the limits as they are now: after the charge, if `charge` was called."""
-        spent = self.account.spent
-        sums = [spent[each.gauge] for each in self.terms.limits]
+        sums = [self.account.total(each.gauge, self.windows[each.gauge]) for each in self.terms.limits]
         return self.receipt_with(status, receipt, position, sums, self.affordable())
 
     def receipt_with(
@@ -296,7 +296,7 @@ class Decision:
         windows, terms, request = self.windows, self.terms, self.request
         limits = []
         for limit, sums in zip(terms.limits, spent, strict=True):
-            limits.append(LimitState(limit, sums, windows[limit.gauge].ends))
+            limits.append(LimitState(limit, sums, resets_at(windows[limit.gauge])))
         return Receipt(
             status,
             request.user,
@@ -325,8 +325,11 @@ class Outcome:
         partition of the entry, and `entries` the number of the newest entry.
         """
         self._decision, self._entry, self._place, self._entries = decision, entry, place, entries
-        spent, left = decision.account.spent, decision.left
-        self._spent = [spent[gauge] for _, gauge, _ in decision.cost.rooms]
+        account, windows, left = decision.account, decision.windows, decision.left
+        self._spent = [
+            account.total(gauge, windows[gauge]) if windows[gauge].earlier else account.spent[gauge]
+            for _, gauge, _ in decision.cost.rooms
+        ]
         if entry is None or left < 0 or decision.terms.quota is not None or decision.request.curve is not None:
             left = decision.affordable()
         self._affordable = left

@@ -256,7 +256,8 @@ def _charge_group(transaction: Transaction, part: Part, places: Sequence[int], r
         for place in places:
             results[place] = SpendResult(FAILED, error=error)
         return
-    if len(places) >= FEW and template.alike and terms.policy.plan is None:
+    plain = terms.policy.plan is None and not transaction.has_sliding_limits
+    if len(places) >= FEW and template.alike and plain:
         hashes = part.hashes if isinstance(places, range) else [part.hashes[place] for place in places]
         written, alike = transaction.writes, True
         try:

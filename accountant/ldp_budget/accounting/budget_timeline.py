@@ -102,7 +102,7 @@ def remaining_of(reading: Reading, limits: Sequence[Limit], account: int | None)
         for course in courses.values():
             course.go_on(replay, at)
     for course in courses.values():
-        course.end(now)
+        course.end(replay, now)
     until = from_micros(max([now, *(at for at, _, _ in charged)]))
     return tuple(Remaining(limit, tuple(_left(limit, courses[limit.gauge])), until) for limit in limits)
 
@@ -132,18 +132,34 @@ class _Course:
         """Record the sum in the window of a moment, after an entry."""
         if at < self._since:
             return
-        self._refill(at)
-        spent = replay.spent_in(self._window.name)
+        self._refill(replay, at)
+        spent = self._spent(replay)
         if spent != self.sums[-1][1]:
             self.sums.append((from_micros(at), spent, False))
 
-    def end(self, now: int) -> None:
+    def end(self, replay: Replay, now: int) -> None:
         """End the series: nothing more is charged."""
-        self._refill(now)
+        self._refill(replay, now)
 
-    def _refill(self, at: int) -> None:
-        """Move to the window of a moment. If the window before had charges, its end refilled the limit."""
+    def _spent(self, replay: Replay) -> Costs:
+        """Return what the limit counts in the window."""
+        total = replay.spent_in(self._window.name)
+        for name in self._window.earlier:
+            total = total.plus(replay.spent_in(name))
+        return total
+
+    def _refill(self, replay: Replay, at: int) -> None:
+        """Move to the window of a moment. If the window before had charges, its end refilled the limit.
+
+        A sliding limit gets back what was charged on the day that no longer counts, day by day.
+        """
         ends = self._window.ends
+        while self._window.earlier and ends is not None and at >= to_micros(ends) and self.sums[-1][1] != ZERO:
+            self._window = Moment(ends).window(self.gauge)
+            spent = self._spent(replay)
+            if spent != self.sums[-1][1]:
+                self.sums.append((ends, spent, True))
+            ends = self._window.ends
         if ends is None or at < to_micros(ends):
             return
         if self.sums[-1][1] != ZERO:
@@ -281,6 +297,10 @@ class _Series:
         now = Moment(moment)
         windows = {gauge: now.window(gauge) for gauge in self._gauges}
         new = [gauge for gauge in self._gauges if self._windows.get(gauge) != windows[gauge]]
+        for gauge in new:
+            before = self._windows.get(gauge)
+            if before is not None and windows[gauge].earlier:
+                self._account.same_day[before.name] = self._account.spent[gauge]
         self._windows = windows
         if new:
             self._begin(new)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window
-from ..ledger.calendar import LIFETIME, ByWindows, measure_in, name_at, share_in
+from ..ledger.calendar import LIFETIME, ByWindows, Moment, is_sliding, measure_in, name_at, share_in
 from ..ledger.models import (
     CHARGES,
     CLOCK,
@@ -144,7 +144,7 @@ class DecisionReplay:
             return None  # the cost of memoised reports depends on all before
         limits = []
         for limit in policy.limits:
-            if limit.measure is not None:
+            if limit.measure is not None or is_sliding(limit.gauge):
                 return None
             limits.append((self._plain_gauges.index(limit.gauge), limit.counted))
         return _PlainCharge(version.since, version.until, tuple(limits))
@@ -312,7 +312,10 @@ class _AccountReplay:
         if why:
             yield f"{where} was not allowed: {why}"
         for limit in limits:
-            total = self._sums.spent_in(name_at(limit.gauge, entry.at))
+            window = Moment(None, entry.at).window(limit.gauge)
+            total = self._sums.spent_in(window.name)
+            for name in window.earlier:
+                total = total.plus(self._sums.spent_in(name))
             if not limit.fits(ZERO, total):
                 yield f"{where} overdraws limit {limit} of policy {policy.name}, version {policy.version}"
         if policy.plan is not None and quota is not None:

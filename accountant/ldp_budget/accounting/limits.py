@@ -38,7 +38,7 @@ from ..guarantees.fixed_point import (
     to_capacity,
 )
 from ..guarantees.memoised_costs import LabelCount, most_reports
-from ..ledger.calendar import MOST_SHARES, PERIODS, gauge_named, share_in, zone_key_in
+from ..ledger.calendar import MOST_DAYS, MOST_SHARES, PERIODS, gauge_named, is_period, share_in, zone_key_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,8 @@ class Limit:
     Numbers may be given as text, and a float means its shortest decimal.
 
     Parameters:
-        period: "lifetime", "day", "week" or "month". Days are those of the policy's time zone, by default UTC.
+        period: "lifetime", "day", "week" or "month"; or a number of days such as "28d", which slides: at most (ε, δ) on
+            any 28 consecutive days. Days are those of the policy's time zone, by default UTC.
         epsilon: a number > 0.
         delta: a number >= 0 and < 1; above 0 for every rule but basic.
         rule: "basic", "zcdp", "gdp" or "renyi". "renyi" without an order, unlike `renyi:3`, takes the order of the
@@ -91,8 +92,9 @@ class Limit:
     def __init__(
         self, period: str, epsilon: Number, delta: Number = 0, rule: str = "basic", aside: Number = 0
     ) -> None:
-        if not isinstance(period, str) or period not in PERIODS:
-            raise InvalidParameter("limit", f"for one of the periods {', '.join(PERIODS)}", _found(period))
+        if not isinstance(period, str) or not is_period(period):
+            periods = f"{', '.join(PERIODS)}, or 2 to {MOST_DAYS} days such as 28d"
+            raise InvalidParameter("limit", f"for one of the periods {periods}", _found(period))
         object.__setattr__(self, "period", period)
         object.__setattr__(self, "epsilon", _number("EPSILON", epsilon, "a number > 0"))
         object.__setattr__(self, "delta", _number("DELTA", delta, "a number >= 0 and < 1"))

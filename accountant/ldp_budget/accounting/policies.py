@@ -18,7 +18,7 @@ from ..guarantees.fixed_point import (
     exact_sum,
     float_up,
 )
-from ..ledger.calendar import LIFETIME, LONGER, PER_YEAR
+from ..ledger.calendar import LIFETIME, is_longer, windows_per_year
 from ..ledger.zones import UTC_ZONE, Zone, zone_named
 from .limits import Limit, Share, check_shares, in_zone
 
@@ -233,7 +233,7 @@ class Policy:
         """The largest ε of one year under an unbounded policy, by its `basic` limits; None without such limits."""
         if LIFETIME in self.periods or self.plan is not None:
             return None
-        totals = [limit.epsilon * PER_YEAR[limit.period] for limit in self.limits if limit.rule == "basic"]
+        totals = [limit.epsilon * windows_per_year(limit.period) for limit in self.limits if limit.rule == "basic"]
         return float_up(min(totals)) if totals else None
 
     def idle_limits(self) -> list[tuple[Limit, Limit]]:
@@ -245,7 +245,7 @@ class Policy:
             (limit, longer)
             for limit in self.limits
             for longer in sorted(self.limits, key=lambda each: each.epsilon, reverse=True)
-            if longer.period in LONGER[limit.period] and limit.is_above(longer)
+            if is_longer(longer.period, limit.period) and limit.is_above(longer)
         ]
         return list({limit: (limit, longer) for limit, longer in above}.values())
 

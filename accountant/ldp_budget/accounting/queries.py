@@ -22,7 +22,7 @@ from ..ledger.row_macs import read_accounts
 from .budget_timeline import Remaining, remaining_of
 from .policies import Policy
 from .policy_versions import latest_policy, user_hash
-from .receipts import Balance, LimitState, receipt_of
+from .receipts import Balance, LimitState, receipt_of, resets_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ def _balance(
 ) -> Balance:
     if account.erased:
         return Balance(None, policy, (), erased=True)
-    states = limit_states(reading.windows, policy.limits_shown_to(share), account.spent)
+    states = limit_states(reading.windows, policy.limits_shown_to(share), account.totals(reading.windows))
     return Balance(None, policy, states, quota_states(policy, _counts(policy, used, account.number or 0)))
 
 
@@ -149,7 +149,7 @@ def limit_states(
     windows: Mapping[str, Window], limits: Sequence[Limit], spent: Mapping[str, Costs]
 ) -> tuple[LimitState, ...]:
     """The amounts spent under each of some limits, in these windows."""
-    return tuple([LimitState(limit, spent[limit.gauge], windows[limit.gauge].ends) for limit in limits])
+    return tuple([LimitState(limit, spent[limit.gauge], resets_at(windows[limit.gauge])) for limit in limits])
 
 
 def quota_states(policy: Policy, used: Mapping[str, int]) -> tuple[dict[str, Any], ...]:
@@ -180,7 +180,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
             if plan is None
             else {promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas}
         )
-        states = limit_states(reading.windows, found.limits_shown_to(share), account.spent)
+        states = limit_states(reading.windows, found.limits_shown_to(share), account.totals(reading.windows))
         charges = tuple((from_json(json.loads(each.guarantee)), count) for each, count, _ in charged)
         mechanisms = tuple((each.mechanism, each.declared) for each, _, _ in charged)
         units = tuple(

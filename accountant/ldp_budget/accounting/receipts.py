@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
+    from ..ledger.calendar import Window
     from ..ledger.keyed_hashing import Secret
     from ..ledger.models import IdempotencyRecord
     from .charge_request import ChargeRequest
@@ -182,7 +183,12 @@ class LimitState(NamedTuple):
             limit: the limit.
             spent: the amounts spent in that window, in units.
         """
-        return cls(limit, spent, window_at(limit.gauge, moment).ends)
+        return cls(limit, spent, resets_at(window_at(limit.gauge, moment)))
+
+
+def resets_at(window: Window) -> datetime | None:
+    """The moment at which all that a window's limit counts comes back; None for a lifetime and sliding limits."""
+    return None if window.earlier else window.ends
 
 
 class Receipt(NamedTuple):

@@ -111,7 +111,7 @@ def _resolve(
     _, policy = latest_policy(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows_to_read() if repeated else transaction.windows
     limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
-    spent = {period: transaction.spent(entry.account, window.name) for period, window in windows.items()}
+    spent = {period: transaction.total(entry.account, window) for period, window in windows.items()}
     return Receipt(
         status=state,
         user=None,

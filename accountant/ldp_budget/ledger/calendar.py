@@ -4,13 +4,15 @@ A ledger's time never runs behind its newest entry, and the default clock cannot
 trusted only as far as it can be checked. Charges refuse a clock that is not plausible. Reads and erasures then use
 the time of the newest entry, so they work with any clock.
 
-A limit has a period: lifetime, day, week or month. Sums are kept by *gauge*:
+A limit has a period: lifetime, day, week or month, or a number of days such as `28d`. Sums are kept by *gauge*:
 
 - A plain gauge is a period. It holds the four amounts of charges.
 - The days of a gauge are those of UTC, unless its period names the rules of a time zone: `day@Asia/Seoul~5c…`, see
   `zones`. Other rules are another gauge with other windows, and a gauge that is new is backfilled from the journal.
 - A gauge with a measure, such as `lifetime renyi:3`, has separate windows of its period. It holds the cost of charges
   under that measure (see `guarantees.costs`), in the columns of δ and ρ.
+- A sliding gauge, such as `28d`, keeps a sum for each day. A limit of it counts the open day and the 27 days before:
+  each window names these days as `earlier`. A MAC of a day covers the sums of all days that count on it.
 - A gauge with a sub-limit, such as `lifetime share:3`, holds only what was charged through that sub-limit.
 
 A ledger without such limits stores no sums for them.
@@ -19,6 +21,7 @@ A ledger without such limits stores no sums for them.
 from __future__ import annotations
 
 import math
+import re
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -44,11 +47,43 @@ T = TypeVar("T")
 LIFETIME = "lifetime"
 PERIODS = (LIFETIME, "day", "week", "month")
 
-LONGER = {LIFETIME: (), "day": ("week", "month", LIFETIME), "week": (LIFETIME,), "month": (LIFETIME,)}
+_LONGER = {LIFETIME: (), "day": ("week", "month", LIFETIME), "week": (LIFETIME,), "month": (LIFETIME,)}
 """The periods that contain whole windows of each period."""
 
+MOST_DAYS = 366
+"""The longest sliding period, in days."""
+_SLIDING = re.compile(r"([1-9][0-9]{0,2})d")
+
 # The largest number of windows of each period that overlap one year.
-PER_YEAR = {"day": 366, "week": 54, "month": 12}
+_PER_YEAR = {"day": 366, "week": 54, "month": 12}
+
+
+def days_in(period: str) -> int:
+    """Return the number of days of a sliding period, such as 28 for `28d`; 0 for any other text."""
+    found = _SLIDING.fullmatch(period)
+    days = 0 if found is None else int(found[1])
+    return days if 2 <= days <= MOST_DAYS else 0
+
+
+def is_longer(period: str, other: str) -> bool:
+    """True if one period always contains the other."""
+    days, others = days_in(period), days_in(other)
+    if not others:
+        others = {"day": 1, "week": 7, "month": 31}.get(other, 0)
+        return period in _LONGER[other] if not days else 0 < others < days
+    return period == LIFETIME or days > others
+
+
+def windows_per_year(period: str) -> int:
+    """Return the largest number of windows of a period that overlap one year; of a sliding one, that cover a year."""
+    days = days_in(period)
+    return -(-366 // days) if days else _PER_YEAR[period]
+
+
+def is_period(period: str) -> bool:
+    """True if a limit may have this period."""
+    return period in PERIODS or days_in(period) > 0
+
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -67,7 +102,8 @@ class Window(NamedTuple):
     time zone, the first day is a local one. A lifetime has no first day: its window has the name of its gauge.
 
     Without a measure, a window holds the four amounts of charges. With a `measure`, it holds their cost under that
-    measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit.
+    measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit. A limit of a
+    sliding gauge also counts the windows named `earlier`, in the order of their days.
     """
 
     name: str
@@ -75,6 +111,7 @@ class Window(NamedTuple):
     ends: datetime | None
     measure: str | None = None
     share: int = 0
+    earlier: tuple[str, ...] = ()
 
     def counts(self, share: int) -> bool:
         """True if a charge through a sub-limit (0: none) counts in this window."""
@@ -133,6 +170,11 @@ def gauges_in(definition: Mapping[str, Any]) -> list[str]:
     return [str(limit.get("gauge", limit["period"])) for limit in limits]
 
 
+def is_sliding(gauge: str) -> bool:
+    """True if a limit of a gauge counts several windows: the open day, and the days before it."""
+    return days_in(_read(gauge).period) > 0
+
+
 def is_lifetime(gauge: str) -> bool:
     """True if a gauge has a single window for all time."""
     return gauge.partition(" ")[0] == LIFETIME
@@ -146,12 +188,23 @@ def gauge_of(window: str) -> str:
 def order_of(gauge: str) -> tuple[int, str, int, str]:
     """Return the sort key of a gauge: plain ones first, and the longest period last, after the lifetime."""
     period, measure, share, zone = _read(gauge)
-    return share, measure or "", PERIODS.index(period), zone
+    place = PERIODS.index(period) if period in PERIODS else len(PERIODS) + days_in(period)
+    return share, measure or "", place, zone
 
 
 def window_start_micros(gauge: str, micros: int) -> int:
-    """Return the start of a gauge's window that contains a moment, in microseconds since 1970; 0 for a lifetime."""
-    return 0 if is_lifetime(gauge) else to_micros(_window_at(gauge, micros).starts)
+    """Return the start of a gauge's window that contains a moment, in microseconds since 1970; 0 for a lifetime.
+
+    Of a sliding gauge, it is the start of the first day that counts at that moment.
+    """
+    if is_lifetime(gauge):
+        return 0
+    window = _window_at(gauge, micros)
+    if not window.earlier:
+        return to_micros(window.starts)
+    key = zone_key_in(gauge)
+    first = date.fromisoformat(window.earlier[0].rpartition(" ")[2])
+    return to_micros(_midnight(zone_of(key) if key else None, first))
 
 
 def window_at(period: str, moment: datetime) -> Window:
@@ -165,8 +218,23 @@ def name_at(gauge: str, micros: int) -> str:
 
 
 def names_on(gauges: Iterable[str], day: int) -> frozenset[str]:
-    """Return the names of all windows of some gauges that overlap a UTC day, counted from 1970."""
-    return frozenset([window.name for gauge in gauges for window in _windows_on(gauge, day)])
+    """Return the names of all windows of some gauges that count on a UTC day, counted from 1970."""
+    windows = windows_on(gauges, day)
+    return frozenset([window.name for window in windows]).union(*[window.earlier for window in windows])
+
+
+def windows_on(gauges: Iterable[str], day: int) -> list[Window]:
+    """Return the windows of some gauges that overlap a UTC day, counted from 1970."""
+    return [window for gauge in gauges for window in _windows_on(gauge, day)]
+
+
+def earlier_on(gauges: Iterable[str], day: int) -> list[tuple[str, str]]:
+    """Return, for each sliding gauge, the first and the last name of the windows before those that overlap a UTC day.
+
+    The names of a gauge's windows are in the order of their days.
+    """
+    sliding = [windows for gauge in gauges if is_sliding(gauge) and (windows := _windows_on(gauge, day))]
+    return [(windows[0].earlier[0], windows[-1].earlier[-1]) for windows in sliding]
 
 
 def _window_at(gauge: str, micros: int) -> Window:
@@ -195,14 +263,16 @@ def _windows_on(gauge: str, day: int) -> tuple[Window, ...]:
         first, begins = _span(period, begins)
         starts, ends = _midnight(zone, first), _midnight(zone, begins)
         if starts < ends:  # a zone may skip a day as a whole
-            windows.append(Window(f"{gauge} {first}", starts, ends, measure, share))
+            before = [first - timedelta(days=back) for back in range(days_in(period) - 1, 0, -1)]
+            earlier = tuple([f"{gauge} {each}" for each in before])
+            windows.append(Window(f"{gauge} {first}", starts, ends, measure, share, earlier))
             covered = to_micros(ends)
     return tuple(windows)
 
 
 def _span(period: str, day: date) -> tuple[date, date]:
     """Return the first day of the period that contains a day, and the first day of the next period."""
-    if period == "day":
+    if period == "day" or days_in(period):
         return day, day + timedelta(days=1)
     if period == "week":
         monday = day - timedelta(days=day.weekday())

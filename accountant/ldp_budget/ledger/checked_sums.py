@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, costs_of
+from .calendar import windows_on
 from .hash_chain import counters_mac
 from .models import AccountMacState
 from .row_macs import AccountMacMaker, AccountMacs, _bound
@@ -39,7 +40,7 @@ class Part(NamedTuple):
     gauges: tuple[str, ...]
     """The gauges of the open windows, in the order of the amounts."""
     spent: dict[int, tuple[Costs, ...]]
-    """The amounts of each account in each open window, by number. Equal tuples are mostly one object."""
+    """What limits of these gauges count, for each account by its number. Equal tuples are mostly one object."""
 
 
 def checked_sums(
@@ -84,7 +85,9 @@ class _Part:
         self._maker = AccountMacMaker(reading.secret, reading.partition)
         self._today = reading.moment.day
         self._covered = {day: self._macs.windows_on(day) for day in {self._today, *days}}
-        self._names = sorted(frozenset().union(*self._covered.values()))
+        self._sliding = reading.has_sliding_limits
+        periods = reading.periods()
+        self._names = sorted({each.name for day in self._covered for each in windows_on(periods, day)})
         self._open = tuple((gauge, window.name) for gauge, window in sorted(reading.windows.items()))
         self._begun: dict[tuple[Any, ...], tuple[blake2b, tuple[Costs, ...]] | None] = {}
         self.days = tuple(days)
@@ -98,7 +101,7 @@ class _Part:
             user, number, newest, day, row_mac, counted = row[:_STATE]
             key = day, row[_STATE:]
             known = begun[key] if key in begun else begin(key)
-            if known is None or counted:
+            if known is None or counted or self._sliding:
                 others[number] = day
                 continue
             hasher = known[0].copy()
@@ -138,8 +141,8 @@ class _Part:
         for number in others:
             if number not in self._macs:
                 raise self._changed(number)
-            of_account = self._macs.accounts[number].spent
-            spent[number] = tuple(of_account[gauge] for gauge, _ in self._open)
+            totals = self._macs.accounts[number].totals(self._reading.windows)
+            spent[number] = tuple(totals[gauge] for gauge, _ in self._open)
 
     def _check_missing(self, first: int, last: int, spent: dict[int, tuple[Costs, ...]]) -> None:
         """Check that the numbers without sums are accounts of erased users; every number that was given has a row."""

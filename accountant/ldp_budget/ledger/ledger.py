@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
 from . import lifecycle
-from .calendar import BOUND_SECONDS, DAY_MICROS, Clock, names_on
+from .calendar import BOUND_SECONDS, DAY_MICROS, Clock, windows_on
 from .hash_chain import counters_mac
 from .models import PartitionHead
 from .snapshot import Reading
@@ -206,7 +206,7 @@ class Ledger:
     def _windows_ahead(self, partition: int) -> list[str] | None:
         """Return the windows that the next look-up of accounts will probably need."""
         cache = self._caches[partition]
-        return sorted(names_on(cache.windows, cache.open_from // DAY_MICROS)) or None
+        return sorted(window.name for window in windows_on(cache.windows, cache.open_from // DAY_MICROS)) or None
 
     def begin(self, rows: Partitions, allow_closed: bool = False) -> dict[int, Transaction]:
         """Return the transactions of an attempt. An interrupted transaction leaves no cache of its partition behind."""

@@ -17,7 +17,7 @@ from weakref import proxy
 from ..errors import LedgerError
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts, costs_of
 from ..guarantees.memoised_costs import UNLABELLED
-from .calendar import gauge_of, names_on
+from .calendar import earlier_on, gauge_of, names_on, windows_on
 from .models import CHARGES, AccountMac, AccountMacState, Entry
 from .snapshot import USERS_TOGETHER, Account, Replay, parts, promises, sums_in
 from .storage import NO_SUM
@@ -178,10 +178,15 @@ def _charged(sums: Iterable[WindowAmounts], costs: Mapping[str, Costs]) -> tuple
     return tuple([(window, *amounts) for window, amounts in charged.items()])
 
 
+EARLIER = ""
+"""In place of the gauge of a covered window: it does not overlap the day, and a sliding limit counts it."""
+
+
 def covered_windows(windows: Mapping[str, Window], periods: Iterable[str], day: int) -> list[tuple[str, str | None]]:
     """Return the windows of a UTC day in the order in which a MAC covers them, with the gauges of the open ones."""
-    gauges = {window.name: gauge for gauge, window in windows.items()}
-    return [(name, gauges.get(name)) for name in sorted(names_on(periods, day))]
+    gauges: dict[str, str | None] = {window.name: None for window in windows_on(periods, day)}
+    gauges.update((window.name, gauge) for gauge, window in windows.items())
+    return [(name, gauges.get(name, EARLIER)) for name in sorted(names_on(periods, day))]
 
 
 class AccountMacs:
@@ -215,7 +220,7 @@ class AccountMacs:
         return self._transaction.moment.day
 
     def windows_on(self, day: int) -> frozenset[str]:
-        """Return the windows of all kept periods that overlap a UTC day."""
+        """Return the windows of all kept periods that count on a UTC day: those that a MAC of the day covers."""
         if day not in self._names:
             self._names[day] = names_on(self._transaction.periods(), day)
         return self._names[day]
@@ -254,6 +259,9 @@ class AccountMacs:
         found: dict[bytes, Account | LedgerError] = {}
         others: list[tuple[Account, AccountMacState]] = []
         nothing = dict.fromkeys(transaction._windows or transaction.windows, ZERO)
+        sliding = any(gauge == EARLIER for _, gauge in windows)
+        if sliding:
+            windows = [each for each in windows if each[1] != EARLIER]
         for row in transaction.rows.accounts(users, [name for name, _ in windows]):
             user, number, newest, day, row_mac, counted = row[:_STATE]
             if number in accounts:
@@ -274,7 +282,7 @@ class AccountMacs:
                         names.append(name)
                         amounts += costs
                 first += 5
-            if day != today or counted:
+            if day != today or counted or sliding:
                 others.append((account, AccountMacState._make(row[:_STATE])))
             elif maker.mac(today, names, amounts, {}, (number, newest or 0, user)) == row_mac:
                 accounts[number] = account
@@ -318,7 +326,7 @@ class AccountMacs:
         written.
         """
         unknown = [account for account in accounts if account not in self.accounts]
-        today = self.windows_on(self._today)
+        today = self._overlapping(self._today)
         for first in range(0, len(unknown), _ACCOUNTS_TOGETHER):
             found, sums = self._read(unknown[first : first + _ACCOUNTS_TOGETHER], today)
             self.take(found, sums, though_later)
@@ -357,6 +365,20 @@ class AccountMacs:
             sums[state.account] = {each[0]: costs_of(each[1:]) for each in sums_in(row) if each[0] is not None}
         return found, sums
 
+    def _overlapping(self, day: int) -> frozenset[str]:
+        """Return the windows of all kept periods that overlap a UTC day: those that a query of accounts joins."""
+        return frozenset([window.name for window in windows_on(self._transaction.periods(), day)])
+
+    def _add_earlier(self, sums: dict[int, Sums], accounts: Sequence[int], days: Iterable[int]) -> None:
+        """Add to the sums of accounts those of the earlier days that sliding limits count on some UTC days."""
+        for day in days:
+            ranges = earlier_on(self._transaction.periods(), day)
+            if ranges:
+                names = self.windows_on(day)
+                for account, name, *amounts in self._transaction.rows.sums_between(accounts, ranges):
+                    if name in names:
+                        sums.setdefault(account, {})[name] = Costs._make(amounts)
+
     def _read_counts(self, found: Mapping[int, AccountMacState], windows: Container[str]) -> dict[int, Counts]:
         """Return the counts, in some windows, of those accounts that have any."""
         rows = self._transaction.rows
@@ -379,8 +401,9 @@ class AccountMacs:
         for day, those in days.items():
             if day != today and not 0 <= day <= (_LAST_DAY if though_later else today):
                 raise self._refusal(next(iter(those)))
-            other = self.windows_on(day) - self.windows_on(today)
+            other = self._overlapping(day) - self._overlapping(today)
             before = self._read([*those], other)[1] if other else {}
+            self._add_earlier(before, [*those], {day, today})
             counts = self._read_counts(those, self.windows_on(day) | self.windows_on(today))
             for account, state in those.items():
                 every = {**sums[account], **before.get(account, {})}
@@ -405,7 +428,7 @@ class AccountMacs:
         if late and not though_later and not self._was_dated_later(account, sums, counts):
             raise self._refusal(account)
         spent = {gauge: Costs._make(sums.get(name, ZERO)) for name, gauge in self._open_windows()}
-        same_day = {name: sums[name] for name, gauge in self._covered_windows() if gauge is None and name in sums}
+        same_day = {name: sums[name] for name, gauge in self._covered_windows() if not gauge and name in sums}
         self.accounts[account] = Account(account, spent, user=user, newest=newest, counts=counts, same_day=same_day)
 
     def _was_dated_later(self, account: int, sums: Sums, counts: Counts) -> bool:
@@ -527,7 +550,7 @@ class AccountMacs:
             names: list[str] = []
             amounts: list[int | None] = []
             for name, gauge in windows:
-                costs = account.same_day.get(name, ZERO) if gauge is None else spent[gauge]
+                costs = spent[gauge] if gauge else account.same_day.get(name, ZERO)
                 if gauge in changed:
                     sums.append((number, name, *costs))
                 if costs != ZERO:
@@ -544,7 +567,7 @@ class AccountMacs:
         names: list[str] = []
         amounts: list[int | None] = []
         for name, gauge in self._covered_windows():
-            costs = account.same_day.get(name, ZERO) if gauge is None else account.spent[gauge]
+            costs = account.spent[gauge] if gauge else account.same_day.get(name, ZERO)
             if costs != ZERO:
                 names.append(name)
                 amounts += costs
@@ -603,7 +626,8 @@ class AccountMacs:
             days.setdefault(day_of(account, state.day), {})[account] = state
         for day, found in days.items():
             names, rows = self.windows_on(day), []
-            sums, counts = self._read([*found], names)[1], self._read_counts(found, names)
+            sums, counts = self._read([*found], self._overlapping(day))[1], self._read_counts(found, names)
+            self._add_earlier(sums, [*found], [day])
             for account, (user, _, newest, _, row_mac, _) in found.items():
                 counted = counts.get(account, {})
                 if again is not None:

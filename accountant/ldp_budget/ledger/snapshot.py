@@ -19,7 +19,7 @@ from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, measured
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window, refund_in_window
-from .calendar import LIFETIME, holds, is_lifetime, measure_in, name_at, share_in, zone_key_in
+from .calendar import LIFETIME, holds, is_lifetime, is_sliding, measure_in, name_at, share_in, zone_key_in
 from .models import (
     CHARGES,
     NUMBERED,
@@ -72,7 +72,8 @@ class Account:
     for such reports: the clock was repaired. In a write transaction, `user` is the user's hash and `newest` the
     number of the newest charge. `counts` has the reports of each label by window, priced mechanism and label, and the
     used quotas by plan and guarantee. `changed` has the gauges whose sums changed. `same_day` has the sums in windows that
-    are not open now, and were or will be on the same UTC day, as days in a time zone end within a UTC day.
+    are not open now, and were or will be on the same UTC day, as days in a time zone end within a UTC day; and those of
+    the earlier days that sliding limits count.
     """
 
     number: int | None
@@ -94,6 +95,19 @@ class Account:
             window, *rest = key
             if count and window in windows and rest[:-1] == [charge]:
                 self.reported[windows[window]][rest[-1]] = count  # type: ignore[index]
+
+    def total(self, gauge: str, window: Window) -> Costs:
+        """Return what a limit of a gauge counts in its open window: the sum of it, and of the earlier days that count."""
+        total = self.spent[gauge]
+        if window.earlier and self.same_day:
+            for name in window.earlier:
+                if name in self.same_day:
+                    total = total.plus(Costs._make(self.same_day[name]))
+        return total
+
+    def totals(self, windows: Mapping[str, Window]) -> dict[str, Costs]:
+        """Return what a limit of each gauge counts in its open window."""
+        return {gauge: self.total(gauge, window) for gauge, window in windows.items()}
 
     def label_counts(self, gauge: str, window: Window, label: bytes) -> dict[bytes, LabelCount]:
         """Return the report counts in a window, which determine the cost of the next reports of a label."""
@@ -151,6 +165,11 @@ class Reading:
             moment = self.moment
             self._windows = {period: moment.window(period) for period in self.periods()}
         return self._windows
+
+    @property
+    def has_sliding_limits(self) -> bool:
+        """True if windows of a sliding gauge are kept."""
+        return any(map(is_sliding, self.periods()))
 
     def periods(self) -> dict[str, int]:
         """Return the gauges with kept windows, and the start of the first window of each."""

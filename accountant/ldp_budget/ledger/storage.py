@@ -141,6 +141,11 @@ class Snapshot(NamedReads, Protocol):
         its name, None if nothing was charged there, and the four amounts.
         """
 
+    def sums_between(
+        self, accounts: Sequence[int], ranges: Sequence[tuple[str, str]]
+    ) -> Iterable[tuple[int, str, int | None, int | None, int | None, int | None]]:
+        """Return the rows of sums of some accounts whose windows are named in some ranges, each by its first and last."""
+
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         """Return those of `users` who were erased."""
 

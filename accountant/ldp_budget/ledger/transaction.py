@@ -366,6 +366,15 @@ class Transaction(Reading):
         """Return the amounts charged to an account in a window."""
         return self.account_macs.spent(account, window) or self.rows.spent(account, window) or ZERO
 
+    def total(self, account: int, window: Window) -> Costs:
+        """Return what a limit counts in a window: what was charged in it, and in the earlier days that count."""
+        total = self.spent(account, window.name)
+        if window.earlier:
+            for _, name, *amounts in self.rows.sums_between([account], [(window.earlier[0], window.earlier[-1])]):
+                if name in window.earlier:
+                    total = total.plus(Costs._make(amounts))
+        return total
+
     def set_spent(self, account: int, window: str, costs: Costs) -> None:
         """Replace the amounts charged to an account in a window, once they were read or checked."""
         if not self.account_macs.set(account, window, costs):

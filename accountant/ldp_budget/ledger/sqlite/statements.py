@@ -51,6 +51,10 @@ _CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMO
 _POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
 _ONE_RECORD = f"{_RECORD} WHERE user_hash = ? AND key_hash = ?"
+_SUMS_BETWEEN = (
+    f"SELECT account, window_name, {_AMOUNTS} FROM json_each(?) n CROSS JOIN window_sums s ON s.account = n.value"
+    " WHERE window_name BETWEEN ? AND ?"
+)
 _ADD_ENTRY = f"INSERT INTO journal ({_ENTRY}) VALUES ({', '.join('?' * 19)})"
 _ADD_LAST_ENTRY = f"INSERT INTO journal ({_ENTRY}, chain_hash) VALUES ({', '.join('?' * 20)})"
 _ORPHANS = (
@@ -211,6 +215,12 @@ class SqliteRows(NamedReads):
                 self._execute(_account_range(len(windows)), (*windows, accounts.start, accounts.stop - 1))
             )
         return self._execute(_numbered_accounts(len(windows)), (f"[{','.join(map(str, accounts))}]", *windows))
+
+    def sums_between(
+        self, accounts: Sequence[int], ranges: Sequence[tuple[str, str]]
+    ) -> Iterable[tuple[int, str, int | None, int | None, int | None, int | None]]:
+        listed = f"[{','.join(map(str, accounts))}]"
+        return chain.from_iterable([self._execute(_SUMS_BETWEEN, (listed, *each)).fetchall() for each in ranges])
 
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         sql = f"SELECT user_hash FROM tombstones WHERE user_hash IN ({_places(len(users))})"
