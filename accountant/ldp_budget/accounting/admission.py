@@ -20,7 +20,7 @@ from ..ledger.hash_chain import Name
 from ..ledger.snapshot import Account
 from .limits import further_reports
 from .policies import ANY_RELATION
-from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt, resets_at
+from .receipts import PLAN, QUOTED, REFUSED, LimitState, Receipt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -296,7 +296,7 @@ class Decision:
         windows, terms, request = self.windows, self.terms, self.request
         limits = []
         for limit, sums in zip(terms.limits, spent, strict=True):
-            limits.append(LimitState(limit, sums, resets_at(windows[limit.gauge])))
+            limits.append(LimitState(limit, sums, windows[limit.gauge].resets_at))
         return Receipt(
             status,
             request.user,

@@ -22,7 +22,7 @@ from ..ledger.row_macs import read_accounts
 from .budget_timeline import Remaining, remaining_of
 from .policies import Policy
 from .policy_versions import latest_policy, user_hash
-from .receipts import Balance, LimitState, receipt_of, resets_at
+from .receipts import Balance, LimitState, receipt_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -149,7 +149,7 @@ def limit_states(
     windows: Mapping[str, Window], limits: Sequence[Limit], spent: Mapping[str, Costs]
 ) -> tuple[LimitState, ...]:
     """The amounts spent under each of some limits, in these windows."""
-    return tuple([LimitState(limit, spent[limit.gauge], resets_at(windows[limit.gauge])) for limit in limits])
+    return tuple([LimitState(limit, spent[limit.gauge], windows[limit.gauge].resets_at) for limit in limits])
 
 
 def quota_states(policy: Policy, used: Mapping[str, int]) -> tuple[dict[str, Any], ...]:

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
-    from ..ledger.calendar import Window
     from ..ledger.keyed_hashing import Secret
     from ..ledger.models import IdempotencyRecord
     from .charge_request import ChargeRequest
@@ -183,12 +182,7 @@ class LimitState(NamedTuple):
             limit: the limit.
             spent: the amounts spent in that window, in units.
         """
-        return cls(limit, spent, resets_at(window_at(limit.gauge, moment)))
-
-
-def resets_at(window: Window) -> datetime | None:
-    """The moment at which all that a window's limit counts comes back; None for a lifetime and sliding limits."""
-    return None if window.earlier else window.ends
+        return cls(limit, spent, window_at(limit.gauge, moment).resets_at)
 
 
 class Receipt(NamedTuple):

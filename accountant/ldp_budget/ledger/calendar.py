@@ -103,7 +103,8 @@ class Window(NamedTuple):
 
     Without a measure, a window holds the four amounts of charges. With a `measure`, it holds their cost under that
     measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit. A limit of a
-    sliding gauge also counts the windows named `earlier`, in the order of their days.
+    sliding gauge also counts the windows named `earlier`, in the order of their days. All other limits are full again
+    at `resets_at`, their window's end.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Window(NamedTuple):
     measure: str | None = None
     share: int = 0
     earlier: tuple[str, ...] = ()
+    resets_at: datetime | None = None
 
     def counts(self, share: int) -> bool:
         """True if a charge through a sub-limit (0: none) counts in this window."""
@@ -265,7 +267,8 @@ def _windows_on(gauge: str, day: int) -> tuple[Window, ...]:
         if starts < ends:  # a zone may skip a day as a whole
             before = [first - timedelta(days=back) for back in range(days_in(period) - 1, 0, -1)]
             earlier = tuple([f"{gauge} {each}" for each in before])
-            windows.append(Window(f"{gauge} {first}", starts, ends, measure, share, earlier))
+            resets_at = None if earlier else ends
+            windows.append(Window(f"{gauge} {first}", starts, ends, measure, share, earlier, resets_at))
             covered = to_micros(ends)
     return tuple(windows)
 

@@ -168,6 +168,7 @@ _CALLS: dict[str, list[Callable[[Any], Any]]] = {
         lambda rows: rows.accounts([1, 2], ["lifetime"], True),
         lambda rows: rows.accounts(range(1, 3), ["lifetime"], True),
     ],
+    "sums_between": [lambda rows: [*rows.sums_between([1, 2], [("2d 2026-11-01", "2d 2026-11-02")])]],
     "erased": [lambda rows: rows.erased(_USERS)],
     "idempotency_records": [lambda rows: [*rows.idempotency_records(_USERS, _USERS)]],
     "entries": [lambda rows: [*rows.entries(1, 2)]],

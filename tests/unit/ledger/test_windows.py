@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget.ledger.calendar import LIFETIME, PER_YEAR, PERIODS, from_micros, to_micros, window_at
+from ldp_budget.ledger.calendar import LIFETIME, PERIODS, from_micros, to_micros, window_at, windows_per_year
 
 CALENDAR = [period for period in PERIODS if period != LIFETIME]
 
@@ -59,7 +59,7 @@ def test_year_touches_at_most_the_counted_windows(period: str) -> None:
     for year in range(1990, 2040):
         days = (datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in range(366))
         most = max(most, len({window_at(period, day).name for day in days if day.year == year}))
-    assert most == PER_YEAR[period]
+    assert most == windows_per_year(period)
 
 
 @given(MOMENTS)
