@@ -17,7 +17,17 @@ from ldp_budget.guarantees.fixed_point import printed_up
 from .app import open_ledger, policy_names
 from .input_tables import layout_options
 from .inputs import check_no_list, listed_users, user_column_option
-from .limit_figures import SYMBOLS, figures_of, minute, number, own_unit, quota_rows, spent_epsilon, yearly_text
+from .limit_figures import (
+    SYMBOLS,
+    amount_text,
+    figures_of,
+    minute,
+    number,
+    own_unit,
+    quota_rows,
+    spent_epsilon,
+    yearly_text,
+)
 from .notes import print_note
 from .output import (
     CSV,
@@ -296,6 +306,8 @@ def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
     unit, has_delta = own_unit(limit), bool(limit.delta) and limit.rule == "basic"
     most, spent, left = figures_of(state, "promise")
     resets = "never" if state.resets_at is None else f"{state.resets_at:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
+    if state.returns:
+        resets = f"{amount_text(row['returns'][0][unit or 'epsilon'])} on {state.returns[0][0]:%Y-%m-%d}"
     amount = "ε" if unit is None else f"ε at δ = {number(limit.delta)}"
     yield row["period"], limit.rule, amount, most, spent, left if unit is None else "", resets
     for name in row["capacity"]:

@@ -96,6 +96,10 @@ def state_line(state: LimitState, asked: Amounts | None = None, *, with_delta: b
         most, used, _ = _apart(capacity["delta"], spent["delta"], left["delta"])
         parts.append(f"δ = {used} of {most} spent")
     resets = "" if row["resets_at"] is None else f"; resets at {row['resets_at']}"
+    if state.returns:
+        at, back = state.returns[0][0], row["returns"][0]
+        shown = back[unit or "epsilon"]
+        resets = f"; {SYMBOLS[unit or 'epsilon']} = {amount_text(shown)} comes back at {at:%Y-%m-%dT%H:%M:%SZ}"
     return f"{limit.label} ({limit.rule}): {'; '.join(parts)}{resets}"
 
 
@@ -116,7 +120,7 @@ def figures_of(state: LimitState, name: str) -> list[str]:
     return _apart(*(row[of][name] for of in ("capacity", "spent", "remaining")))
 
 
-def _amount(value: float | None) -> str:
+def amount_text(value: float | None) -> str:
     return "unbounded" if value is None or math.isinf(value) else printed_up(value)
 
 
@@ -165,7 +169,7 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
 
 def _request(receipt: Receipt) -> str:
     delta = "" if not receipt.delta else f", δ = {printed_up(receipt.delta)}"
-    return f"{receipt.user}, {counted(receipt.reports, 'report')}, ε = {_amount(receipt.epsilon)}{delta}"
+    return f"{receipt.user}, {counted(receipt.reports, 'report')}, ε = {amount_text(receipt.epsilon)}{delta}"
 
 
 def _reports(receipt: Receipt) -> str:
@@ -191,7 +195,7 @@ def _quota_name(guarantee: dict[str, Any], names: dict[str, list[str]]) -> str:
     from ldp_budget.guarantees import from_json
 
     known = names.get(_key(guarantee))
-    return ", ".join(known) if known else f"ε = {_amount(from_json(guarantee).epsilon)}"
+    return ", ".join(known) if known else f"ε = {amount_text(from_json(guarantee).epsilon)}"
 
 
 def _names_by_guarantee(collections: Sequence[dict[str, Any]]) -> dict[str, list[str]]:

@@ -33,6 +33,24 @@ class LimitsContract:
 
     # -- limits -------------------------------------------------------------------------------------------
 
+    def test_sliding_limit_counts_the_open_day_and_those_before(self, accountant: Accountant, clock: Clock) -> None:
+        accountant.set_policy("default", ["day=1"], unbounded=True)
+        assert accountant.spend("alice", coin("0.3"))
+        clock.advance(days=1)
+        accountant.set_policy("default", ["day=1", "3d=0.7", "7d=20,1e-6,zcdp"], unbounded=True)
+        held = accountant.reserve("alice", coin("0.4"), expires=86_400 * 5)
+        assert accountant.spend("alice", coin("0.1")).binding == ("3d",)
+        many = accountant.spend_many(["alice", *[f"user {number}" for number in range(10)]], coin("0.4"), key="k")
+        assert (many.spent, many.refused_users) == (10, ["alice"])
+        clock.advance(days=2)
+        assert accountant.quote("alice", coin("0.3")).affordable_reports == 1
+        accountant.void(held.receipt or "")
+        [state] = [each for each in accountant.balance("alice").limits if each.limit.period == "3d"]
+        assert state.spent_units.epsilon == 0
+        assert accountant.spend("alice", coin("0.7"))
+        accountant.erase("user 3")
+        check(accountant)
+
     def test_spend_is_granted_exactly_as_often_as_it_fits(self, accountant: Accountant) -> None:
         cases: list[tuple[str, Mechanism, int | None]] = [
             ("lifetime=1", coin("0.3"), 3),

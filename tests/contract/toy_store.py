@@ -132,6 +132,15 @@ class ToyRows(NamedReads):  # of a partition, each table a dictionary by its key
             ]
             yield (self._users[account].user_hash, account, *row_mac, *chain.from_iterable(sums))
 
+    def sums_between(
+        self, accounts: Sequence[int], ranges: Sequence[tuple[str, str]]
+    ) -> Iterable[tuple[int, str, int | None, int | None, int | None, int | None]]:
+        return [
+            (account, name, *costs)
+            for (account, name), costs in self._sums.items()
+            if account in accounts and any(first <= name <= last for first, last in ranges)
+        ]
+
     def erased(self, users: Sequence[bytes]) -> Iterable[bytes]:
         return [user for user in users if user in self._tombstones]
 

@@ -17,6 +17,7 @@ from ..errors import UserErased
 from ..guarantees import Memoised, from_json
 from ..guarantees.fixed_point import LARGEST
 from ..ledger import export
+from ..ledger.calendar import counted_until
 from ..ledger.checked_sums import checked_sums
 from ..ledger.row_macs import read_accounts
 from .budget_timeline import Remaining, remaining_of
@@ -121,7 +122,7 @@ def _balance(
 ) -> Balance:
     if account.erased:
         return Balance(None, policy, (), erased=True)
-    states = limit_states(reading.windows, policy.limits_shown_to(share), account.totals(reading.windows))
+    states = _states(reading, policy.limits_shown_to(share), account)
     return Balance(None, policy, states, quota_states(policy, _counts(policy, used, account.number or 0)))
 
 
@@ -152,6 +153,16 @@ def limit_states(
     return tuple([LimitState(limit, spent[limit.gauge], windows[limit.gauge].resets_at) for limit in limits])
 
 
+def _states(reading: Reading, limits: Sequence[Limit], account: Account) -> tuple[LimitState, ...]:
+    """The amounts that an account has spent under each of some limits; of a sliding one, with what comes back when."""
+    windows, states = reading.windows, list[LimitState]()
+    for state in limit_states(windows, limits, account.totals(windows)):
+        gauge = state.limit.gauge
+        days = account.sliding_sums(gauge, windows[gauge]) if windows[gauge].earlier else ()
+        states.append(state._replace(returns=tuple([(counted_until(name), costs) for name, costs in days])))
+    return tuple(states)
+
+
 def quota_states(policy: Policy, used: Mapping[str, int]) -> tuple[dict[str, Any], ...]:
     """The use of each quota of the policy's plan."""
     return tuple(
@@ -180,7 +191,7 @@ def balance(ledger: Ledger, user: str, policy: str, *, share: str | None) -> Bal
             if plan is None
             else {promise: reading.quota_used(account.number, plan.identity, promise) for promise, _ in plan.quotas}
         )
-        states = limit_states(reading.windows, found.limits_shown_to(share), account.totals(reading.windows))
+        states = _states(reading, found.limits_shown_to(share), account)
         charges = tuple((from_json(json.loads(each.guarantee)), count) for each, count, _ in charged)
         mechanisms = tuple((each.mechanism, each.declared) for each, _, _ in charged)
         units = tuple(

@@ -115,7 +115,9 @@ class LimitState(NamedTuple):
     """One limit of a policy and a user's charges in its current window, which ends at `resets_at` (None: never).
 
     `spent`, `remaining` and `capacity` are plain numbers, rounded to the safe side: `spent` is never too small, and
-    `remaining` never too large. The ledger decides by `spent_units`, in whole units: 1e-9 of ε, 1e-18 of δ, 1e-12
+    `remaining` never too large. In a balance, a sliding limit has `returns`: the moments from which on it no longer
+    counts a day, with the amounts of that day, in units. The ledger decides by `spent_units`, in whole
+    units: 1e-9 of ε, 1e-18 of δ, 1e-12
     of ρ or of a divergence, and 1e-12 of μ². `limit.capacity` and `limit.remaining(spent_units)` are in the same
     units.
     """
@@ -123,6 +125,7 @@ class LimitState(NamedTuple):
     limit: Limit
     spent_units: Costs
     resets_at: datetime | None
+    returns: tuple[tuple[datetime, Costs], ...] = ()
 
     @property
     def spent(self) -> Amounts:
@@ -171,6 +174,11 @@ class LimitState(NamedTuple):
             "spent": limit.amounts(self.spent_units),
             "remaining": limit.amounts(limit.remaining(self.spent_units)),
             "resets_at": None if self.resets_at is None else _iso(self.resets_at),
+            **(
+                {"returns": [{"at": _iso(at), **limit.amounts(each)} for at, each in self.returns]}
+                if self.returns
+                else {}
+            ),
         }
 
     @classmethod

@@ -225,6 +225,13 @@ def names_on(gauges: Iterable[str], day: int) -> frozenset[str]:
     return frozenset([window.name for window in windows]).union(*[window.earlier for window in windows])
 
 
+def counted_until(window: str) -> datetime:
+    """Return the moment from which on a sliding limit no longer counts one of its days, by the name of its window."""
+    gauge, _, first = window.rpartition(" ")
+    period, _, _, key = _read(gauge)
+    return _midnight(zone_of(key) if key else None, date.fromisoformat(first) + timedelta(days=days_in(period)))
+
+
 def windows_on(gauges: Iterable[str], day: int) -> list[Window]:
     """Return the windows of some gauges that overlap a UTC day, counted from 1970."""
     return [window for gauge in gauges for window in _windows_on(gauge, day)]

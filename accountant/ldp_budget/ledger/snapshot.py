@@ -105,6 +105,11 @@ class Account:
                     total = total.plus(Costs._make(self.same_day[name]))
         return total
 
+    def sliding_sums(self, gauge: str, window: Window) -> list[tuple[str, Costs]]:
+        """Return the sums of the days that a sliding limit counts, with the names of their windows, in order."""
+        days = [(name, Costs._make(self.same_day[name])) for name in window.earlier if name in self.same_day]
+        return [each for each in (*days, (window.name, self.spent[gauge])) if each[1] != ZERO]
+
     def totals(self, windows: Mapping[str, Window]) -> dict[str, Costs]:
         """Return what a limit of each gauge counts in its open window."""
         return {gauge: self.total(gauge, window) for gauge, window in windows.items()}

@@ -296,7 +296,12 @@ def record_of(data: Mapping[str, Any]) -> Record:
 
 
 def _state_form(state: LimitState) -> Form:
-    return {"limit": state.limit.to_json(), "spent": list(state.spent_units)}
+    returns = [[f"{at:%Y-%m-%dT%H:%M:%SZ}", list(costs)] for at, costs in state.returns]
+    return {
+        "limit": state.limit.to_json(),
+        "spent": list(state.spent_units),
+        **({"returns": returns} if returns else {}),
+    }
 
 
 def _states(shown: list[Form], units: list[Form]) -> tuple[LimitState, ...]:
@@ -305,6 +310,7 @@ def _states(shown: list[Form], units: list[Form]) -> tuple[LimitState, ...]:
             _limit_of(exact["limit"]),
             _costs(exact["spent"]),
             None if plain["resets_at"] is None else _moment(plain["resets_at"]),
+            tuple([(_moment(at), _costs(units)) for at, units in exact.get("returns", ())]),
         )
         for plain, exact in zip(shown, units, strict=True)
     )

@@ -57,6 +57,7 @@ def test_margins_are_those_of_estimates() -> None:
     values = np.zeros(n, dtype=asks.value_type)
     for place in range(3):
         values[f"q{place}"] = np.arange(n) % 2
+    values["asked"] = np.random.default_rng(1).choice([1, 2, 4], n)  # a seed chooses each respondent's question
     found: Any = asks.estimate(asks.randomize(values, rng=1)).questions["q0"]
     low, high = found.interval()
     planned = Precision.of(made).row(n, (1, 3))["margin"]
