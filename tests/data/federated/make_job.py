@@ -2,7 +2,7 @@
 
 import sys
 
-from job_parts import Recorder, Replacer
+from job_parts import Recorder, Replacer, Talker
 from nvflare import FilterType
 from nvflare.app_common.np.np_model_persistor import NPModelPersistor
 from nvflare.app_common.workflows.fedavg import FedAvg
@@ -17,4 +17,5 @@ job.to_server(Recorder(record), filter_type=FilterType.TASK_RESULT, tasks=["trai
 for site in ("site-1", "site-2"):
     job.to(ScriptRunner(script="train.py", framework=FrameworkType.RAW), site)
     job.to(Replacer(), site, filter_type=FilterType.TASK_RESULT, tasks=["train"])
+    job.to(Talker(), site, id="talker")
 job.export_job(folder)

@@ -105,11 +105,13 @@ UPDATE = re.compile(
 
 
 def test_filter_lets_nothing_but_charged_noise_leave(federation: Federation) -> None:
-    """The job sends 777.125 as NaN, names, shapes, full weights, metrics, meta, an error, a header and a late filter."""
+    """The job sends 777.125 as NaN, names, shapes, full weights, metrics, meta, an error, a header, by a late filter, …"""
     done, _ = federation.submit(federation.job("leaks", 7)).communicate(timeout=240)
     assert done.splitlines()[-1].startswith("FINISHED:COMPLETED")
     record = federation.record.read_text().splitlines()
-    assert len(record) == 14
+    assert len(record) == 14  # and no message
+    assert all("__identity_name__" in line for line in record)  # the properties that go with a result
+    assert not any("777.125" in line or "secret" in line for line in record)
     assert [federation.charges(site) for site in SITES] == [7, 7]
     for line in record:
         numbers = UPDATE.search(line)
