@@ -17,7 +17,7 @@ from ldp_budget.registry.collections import Collection
 
 pytestmark = pytest.mark.exhaustive
 
-MOST_BYTES = {"ldp-budget": 11_200, "ldp-budget-device": 17 * 1024, "ldp-budget-loss": 15 * 1024}
+MOST_BYTES = {"ldp-budget": 11_800, "ldp-budget-device": 19_500, "ldp-budget-loss": 17_300}
 """Of each file, compressed."""
 
 
@@ -139,7 +139,7 @@ def test_package_build_draws_and_explains_as_its_sources(package: Path) -> None:
     assert not done.returncode, done.stderr
     agree, length = done.stdout.split()
     assert agree == "true"
-    assert int(length) > 100 * len(CASES)
+    assert int(length) > 50 * len(CASES)
 
 
 def test_package_archive_can_be_installed_and_runs(package: Path, tmp_path: Path) -> None:
