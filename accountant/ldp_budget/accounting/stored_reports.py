@@ -15,12 +15,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._validation import check_instance, check_text, check_whole
-from ..errors import InvalidParameter, LedgerError, NameTaken, TooFewReports, UnknownName
+from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NameTaken, TooFewReports, UnknownName
 from ..ledger.models import SEALED, RoundPart
 from ..registry.collections import Collection, minimum_group_in
 from ..registry.public_definition import MINIMUM_GROUP
 from . import engine
-from .admission import receipt_in
+from .admission import receipt_in, receipts_in
 from .charge_request import request_in
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Ledger, Transaction
     from ..ledger.models import StoredReport
+    from .charge_request import ChargeRequest
     from .principals import Principal
     from .receipts import Receipt
 
@@ -93,23 +94,25 @@ class StoredReports:
 
         Raises the first error of a report. The others were taken; take all again to settle the rest.
         """
-        requests = [
-            request_in(
-                self._ledger,
-                self._caller,
-                each.user,
-                collection,
-                policy=policy,
-                label=each.label,
-                key=each.key,
-                report=each.report,
-                note=each.note,
-                digest=each.digest,
-            )
-            for each in reports
-        ]
-        bulk = len(requests) > 1
-        return [receipt_in(outcome) for outcome in self._ledger.charge(engine.charge, requests, bulk=bulk)]
+        return [receipt_in(outcome) for outcome in self.take_each(reports, collection, policy)]
+
+    def take_each(
+        self, reports: Sequence[Taken], collection: Collection, policy: str
+    ) -> list[Receipt | LdpBudgetError]:
+        """Do the same for many reports; return a receipt or the error of each, in order. No error stops another report."""
+        found: dict[int, Receipt | LdpBudgetError] = {}
+        requests: dict[int, ChargeRequest] = {}
+        for place, each in enumerate(reports):
+            terms = {"policy": policy, "label": each.label, "key": each.key, "note": each.note, "digest": each.digest}
+            try:
+                requests[place] = request_in(
+                    self._ledger, self._caller, each.user, collection, report=each.report, **terms
+                )
+            except LdpBudgetError as error:
+                found[place] = error
+        charged = self._ledger.charge(engine.charge, [*requests.values()], bulk=len(requests) > 1) if requests else []
+        found.update(zip(requests, receipts_in(charged), strict=True))
+        return [found[place] for place in range(len(reports))]
 
     def waiting(self, collection: str) -> int:
         """Return the number of reports of a collection that wait to be sealed."""

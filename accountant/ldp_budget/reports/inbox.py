@@ -24,6 +24,7 @@ import hashlib
 import json
 import os
 import random
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,7 @@ from .._files import canonical_json
 from ..accounting.books import MARK_BYTES, note_of
 from ..accounting.stored_reports import Taken
 from ..charge_options import DEFAULT
-from ..errors import InvalidParameter, NotSupported, ReportFileError
+from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, ReportFileError, UnknownName
 from ..registry.questionnaire import report_layout
 from .public_attributes import PublicAttributes, read_attributes
 from .report_file import ReportWriter
@@ -64,6 +65,16 @@ class Marks(NamedTuple):
             hashlib.sha256(b"ldp-budget " + kind + secret).digest()[:MARK_BYTES] for kind in (b"report", b"charge")
         )
         return cls(report, charge)
+
+
+@dataclass(frozen=True)
+class RefusedReport:
+    """A report that was not taken: its index, the reason in words, and the receipt of a refusal or the error."""
+
+    index: int
+    reason: str
+    receipt: Receipt | None = None
+    error: LdpBudgetError | None = None
 
 
 class Sent(NamedTuple):
@@ -122,23 +133,50 @@ class Inbox:
         Raises as `check` and as `Accountant.spend`. Then nothing was stored, and nothing charged, unless the ledger
         says that the outcome is unknown: a retry then settles both.
         """
-        return self.take_many([Sent(user, key, report, label, marks, public)])[0]
+        checked = self._checked(Sent(user, key, report, label, marks, public))
+        return self._reports.take_many([checked], self._collection, self._policy)[0]
 
-    def take_many(self, reports: Sequence[Sent]) -> list[Receipt]:
-        """Do the same for many reports; return their receipts in order. Raises the first error of a report."""
-        taken = []
-        for user, key, report, label, marks, public in reports:
-            self.check(report)
-            self._collection.check_sender(user, report)
-            if marks is not None and {len(mark) for mark in marks} != {MARK_BYTES}:
-                raise InvalidParameter("marks", f"two marks of {MARK_BYTES} bytes", repr(marks))
-            mark = os.urandom(MARK_BYTES) if marks is None else marks.report
-            note = None if marks is None else note_of(marks.charge)
-            attributes = {} if public is None else read_attributes(public)
-            stored = canonical_json(attributes).encode() if attributes else b""
-            digest = hashlib.sha256(stored).hexdigest() if attributes else None
-            taken.append(Taken(user, mark + report + stored, key, label, note, digest))
-        return self._reports.take_many(taken, self._collection, self._policy)
+    def take_many(self, reports: Sequence[Sent]) -> tuple[list[Receipt], list[RefusedReport]]:
+        """Do the same for many reports, of which a bad one stops no other.
+
+        Returns the receipts of the reports that were taken, in their order, and the reports that were refused.
+
+        Raises `LedgerError` if the ledger cannot answer: some of the reports may have been taken. Take all again with the
+        same keys to find out; none is charged twice. Raises `UnknownName` if there is no such policy.
+        """
+        refused: dict[int, RefusedReport] = {}
+        checked: dict[int, Taken] = {}
+        for place, sent in enumerate(reports):
+            try:
+                checked[place] = self._checked(sent)
+            except LdpBudgetError as error:
+                refused[place] = RefusedReport(place, str(error), error=error)
+        outcomes = self._reports.take_each([*checked.values()], self._collection, self._policy)
+        taken: list[Receipt] = []
+        for place, outcome in zip(checked, outcomes, strict=True):
+            if isinstance(outcome, LedgerError | UnknownName):
+                raise outcome  # not a fault of the report: the reader of a stream must not go on
+            if isinstance(outcome, LdpBudgetError):
+                refused[place] = RefusedReport(place, str(outcome), error=outcome)
+            elif outcome:
+                taken.append(outcome)
+            else:
+                refused[place] = RefusedReport(place, outcome.explain(), receipt=outcome)
+        return taken, [refused[place] for place in sorted(refused)]
+
+    def _checked(self, sent: Sent) -> Taken:
+        """Return what is stored of a report. Raises as `check`, and `InvalidParameter`."""
+        user, key, report, label, marks, public = sent
+        self.check(report)
+        self._collection.check_sender(user, report)
+        if marks is not None and {len(mark) for mark in marks} != {MARK_BYTES}:
+            raise InvalidParameter("marks", f"two marks of {MARK_BYTES} bytes", repr(marks))
+        mark = os.urandom(MARK_BYTES) if marks is None else marks.report
+        note = None if marks is None else note_of(marks.charge)
+        attributes = {} if public is None else read_attributes(public)
+        stored = canonical_json(attributes).encode() if attributes else b""
+        digest = hashlib.sha256(stored).hexdigest() if attributes else None
+        return Taken(user, mark + report + stored, key, label, note, digest)
 
     def bytes_of(self, reports: NDArray[Any]) -> list[bytes]:
         """Return the bytes of each report of an array, as a client sends them."""

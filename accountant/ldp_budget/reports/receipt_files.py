@@ -81,9 +81,13 @@ class Receipts:
             Sent(self._users[start + place], f"{run}/{start + place}", row, labels[place], Marks.of(secrets[place]))
             for place, row in enumerate(rows)
         ]
-        receipts = self._box.take_many(sent)
-        accepted = [place for place, receipt in enumerate(receipts) if receipt]
-        costs = self._accountant.books.costs_of([receipts[place].receipt or "" for place in accepted])
+        taken, refused = self._box.take_many(sent)
+        for each in refused:
+            if each.error is not None:
+                raise each.error
+        over = {each.index for each in refused}
+        accepted = [place for place in range(len(sent)) if place not in over]
+        costs = self._accountant.books.costs_of([receipt.receipt or "" for receipt in taken])
         for place, cost in zip(accepted, costs, strict=True):
             own = {"secret": secrets[place].hex(), "report": rows[place].hex(), "costs": cost._asdict()}
             self._write(
