@@ -31,7 +31,6 @@ from ..sdk.parameters import Field, integer
 from .plugins import RESERVED_NAME
 from .plugins import mechanism as find_mechanism
 from .question_selection import MOST_QUESTIONS, chosen_questions, mask_of, random_seed
-from .scales import Recode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from ..sdk.client_program import Program
     from ..sdk.estimates import Estimate
     from ..sdk.questionnaire_estimates import QuestionnaireAggregate, QuestionnaireEstimate
+    from .scales import Recode
 
 _RESERVED = frozenset(
     (
@@ -245,6 +245,8 @@ class Questions(Field[tuple[Question, ...]]):
         return [question.to_json() for question in value]
 
     def _read(self, value: Any) -> Question:
+        from .scales import Recode  # a spend does not need it
+
         try:
             made = find_mechanism(value["mechanism"])(**value["declared"])
             names = value["categories"]

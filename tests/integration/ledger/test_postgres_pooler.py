@@ -177,7 +177,7 @@ def test_killed_pooler_loses_nothing(place: BehindPooler, accountant: Accountant
 # -- what it promises ----------------------------------------------------------------------------------------------
 
 
-FORGETFUL = r"expected synchronous_commit = on or .*found off"
+FORGETFUL = r"must have synchronous_commit = on or .*got off"
 
 
 def in_every_session(place: BehindPooler, sql: str) -> None:
