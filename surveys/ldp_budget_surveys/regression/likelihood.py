@@ -186,7 +186,7 @@ def _step(point: _Point, gradient: Floats, free: Free) -> Floats:
         except np.linalg.LinAlgError:
             continue
         return np.asarray(np.linalg.solve(matrix, gradient[free]), np.float64)
-    return np.asarray(np.linalg.lstsq(point.bound[inside], gradient[free])[0], np.float64)
+    return np.asarray(np.linalg.lstsq(point.bound[inside], gradient[free], rcond=None)[0], np.float64)
 
 
 def _end(test: _Test, best: float, error: float, most: float, side: int) -> float:
