@@ -81,6 +81,8 @@ class Receipts:
             Sent(self._users[start + place], f"{run}/{start + place}", row, labels[place], Marks.of(secrets[place]))
             for place, row in enumerate(rows)
         ]
+        for row in rows:  # before any of them is charged
+            self._box.check(row)
         taken, refused = self._box.take_many(sent)
         for each in refused:
             if each.error is not None:
