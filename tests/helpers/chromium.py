@@ -15,6 +15,10 @@ CHROMIUM = [
 ]
 
 
+PHONE = {"width": 390, "height": 844}
+"""The view of a small phone."""
+
+
 def chromium() -> str:
     """The browser; without it, or what drives it, the test is skipped."""
     pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 
 class Clock:
-    """A clock at noon on Saturday 21 November 2026, until the test advances it."""
+    """A clock at a moment, by default noon on Saturday 21 November 2026, until the test advances it."""
 
-    def __init__(self) -> None:
-        self.now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    def __init__(self, now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)) -> None:
+        self.now = now
 
     def __call__(self) -> datetime:
         return self.now

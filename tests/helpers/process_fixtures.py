@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import axe_core
-from chromium import launched
+from chromium import devices, launched
 from postgres_servers import Server, find_binaries, reason_for_none
 from service_farm import Farm
 from warm_command import WarmCommand
@@ -46,6 +46,13 @@ def browser() -> Iterator[Any]:
     """The system's Chromium."""
     with launched() as started:
         yield started
+
+
+@pytest.fixture
+def device(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Make pages, each of its own device; a step of a page may take 20 seconds."""
+    with devices(browser, 20_000) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

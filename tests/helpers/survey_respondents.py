@@ -12,6 +12,13 @@ ARRIVED, WAITING, REFUSED = (f"h1[data-state={state}]" for state in ("arrived", 
 SEND = "button[type=submit]"
 
 
+def opened(page: Any, link: str) -> Any:
+    """Open the survey page of a link, and wait until it can be answered."""
+    page.goto(link)
+    page.wait_for_selector("body[data-ready]")
+    return page
+
+
 class Respondent:
     """A respondent with a true answer; `way` is plain, reload, double click, offline or used up."""
 

@@ -3,6 +3,7 @@
 from process_fixtures import (  # noqa: F401
     axe,
     browser,
+    device,
     farm,
     many_vectors,
     programs,

@@ -21,25 +21,13 @@ from pathlib import Path
 
 import pytest
 
+from clean_commands import run
+
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LEAST = int(PROJECT["project"]["requires-python"].removeprefix(">=3."))
 # As far as Pythons are looked for; those that are not there are skipped.
 MINORS = range(LEAST, LEAST + 6)
-
-
-def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LDP_BUDGET_"))}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env={**kept, "LDP_BUDGET_LEDGER": str(cwd / "ledger.db"), "MPLBACKEND": "Agg"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
 
 
 # -- what there is ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,23 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from clean_commands import run
+
 ROOT = Path(__file__).resolve().parents[3]
 VERSION = "9.8.7"
 """Another version than that of the tree, so that the release sets it."""
-
-
-def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LDP_BUDGET_"))}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env={**kept, "LDP_BUDGET_LEDGER": str(cwd / "ledger.db"), "MPLBACKEND": "Agg"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +32,7 @@ def commit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dist(commit: Path) -> Path:
-    run(sys.executable, "tools/release.py", VERSION, cwd=commit)
+    run(sys.executable, "tools/release.py", VERSION, cwd=commit, timeout=600)
     return commit / "dist"
 
 
@@ -82,7 +69,7 @@ def test_release_names_no_folder_of_the_machine(dist: Path, commit: Path) -> Non
 
 def test_release_of_one_commit_is_byte_equal_in_another_folder(dist: Path, commit: Path, tmp_path: Path) -> None:
     run("git", "clone", "-q", f"file://{commit}", tmp_path / "other", cwd=tmp_path)
-    run(sys.executable, "tools/release.py", VERSION, cwd=tmp_path / "other")
+    run(sys.executable, "tools/release.py", VERSION, cwd=tmp_path / "other", timeout=600)
     assert (tmp_path / "other" / "dist" / "SHA256SUMS").read_bytes() == (dist / "SHA256SUMS").read_bytes()
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from client_cases import CASES, Recorder, streams
 from ldp_budget.registry.collections import Collection
-from ldp_budget.registry.public_definition import About, digest_of
+from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.sampling.memoisation import secrets_within
+from named_answers import NAMED, PARTY, UNREADABLE_WORDS, WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,22 +71,14 @@ def test_vectors_with_a_large_table_agree(tmp_path: Path) -> None:
 
 # -- what the vectors have no part of: whole definitions, names, texts, labels --------------------------------------
 
-PARTY = Collection(
-    "party",
-    CASES["sue"],
-    ("democrat", "republican", "무소속", "other", "none of “these” 😀\x7f"),
-    About("A poll", "Which \\ party?\n", languages={"ko": {"title": "여론 조사"}}),
-)
-SURVEYS: list[tuple[Collection, list[str]]] = [
-    (PARTY, [*(PARTY.categories or ())]),
-    (Collection("words", CASES["cms of any text"]), ["서울", "naïve 😀", "007", "7", "-0", "+7", "٣", "7\n"]),
-    (Collection("kept-words", CASES["rappor of any text"]), ["서울", "x", "0", "999999999999"]),
+SURVEYS = [
+    *NAMED,
     (Collection("buckets", CASES["kept buckets"]), ["0", "1", "4", "19"]),
     (Collection("a-number", CASES["a kept bit"]), ["0.0", "37.5", "0.1", "100.0"]),
 ]
 REFUSED = [
     (PARTY, ["unknown", "0", ""]),
-    (Collection("words", CASES["cms of any text"]), ["", "-7", "9223372036854775808", "12345678901234567890123"]),
+    (WORDS, UNREADABLE_WORDS),
     (Collection("four", CASES["oue"]), ["4", "-1", "0.5", "word"]),
     (Collection("a-number", CASES["a kept bit"]), ["-0.1", "100.1"]),
 ]

@@ -16,27 +16,16 @@ import pytest
 from client_cases import CASES, Recorder, streams
 from javascript import PACKAGE, node
 from ldp_budget.registry.collections import Collection
-from ldp_budget.registry.public_definition import About
 from ldp_budget.sampling.memoisation import secrets_within
 from ldp_budget_verify.audit.subprocess_client import drawn_by
+from named_answers import NAMED, PARTY, UNREADABLE_WORDS, WORDS
 from rust import cargo
 
 CRATE = Path(__file__).parents[3] / "clients" / "rust"
 KIT = CRATE.parent / "conformance" / "run"
-PARTY = Collection(
-    "party",
-    CASES["sue"],
-    ("democrat", "republican", "무소속", "other", "none of “these” 😀\x7f"),
-    About("A poll", "Which \\ party?\n", languages={"ko": {"title": "여론 조사"}}),
-)
-SURVEYS: list[tuple[Collection, list[str]]] = [
-    (PARTY, [*(PARTY.categories or ())]),
-    (Collection("words", CASES["cms of any text"]), ["서울", "naïve 😀", "007", "7", "-0", "+7", "٣", "7\n"]),
-    (Collection("kept-words", CASES["rappor of any text"]), ["서울", "x", "0", "999999999999"]),
-]
 REFUSED: list[tuple[Collection, list[Any]]] = [
     (PARTY, ["unknown", "", 0, None, ["other"]]),
-    (Collection("words", CASES["cms of any text"]), ["", "-7", "9223372036854775808", "12345678901234567890123"]),
+    (WORDS, UNREADABLE_WORDS),
     (Collection("four", CASES["oue"]), [4, -1, 0.5, "word", 1e300, True]),
     (Collection("a-number", CASES["a kept bit"]), [-0.1, 100.1, "x"]),
 ]
@@ -72,7 +61,7 @@ def test_rust_tests_of_the_vectors_pass(target: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("collection", "answers"), SURVEYS, ids=lambda part: getattr(part, "name", ""))
+@pytest.mark.parametrize(("collection", "answers"), NAMED, ids=lambda part: getattr(part, "name", ""))
 def test_rust_client_of_texts_makes_the_reports_and_labels_of_python(
     program: Path, collection: Collection, answers: list[str]
 ) -> None:

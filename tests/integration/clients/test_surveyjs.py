@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chromium import devices, launched
+from chromium import devices
 from javascript import node
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
@@ -86,12 +86,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(folder: Path) -> Iterator[Site]:
     with served(bundled(folder, "surveyjs.js")) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from chromium import devices, launched
+from chromium import devices
 from client_cases import CASES
 from ldp_budget.registry.collections import Collection
 from sdk_pages import Site, bundled, served
@@ -33,12 +33,6 @@ PLAN = definition("none", *PLANS)
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with served(bundled(tmp_path_factory.mktemp("sdks") / "sdks", "telemetry.js")) as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as started:
-        yield started
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 pytest.importorskip("cryptography", reason="no signature: pip install 'ldp-budget[fast]'")
 
 import axe_core
-from chromium import devices
+from chromium import PHONE
 from ldp_budget import Accountant
 from ldp_budget_surveys.publication.publisher import Publisher
 from published_survey import ROOT, PublishedSurvey
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 FOLDER = ROOT / "clients" / "check"
-PHONE = {"width": 390, "height": 844}
 VERDICT = "h1[data-verdict]"
 
 
@@ -111,12 +110,6 @@ class Published:
         page.click(SEND)
         page.wait_for_selector(ARRIVED)
         return page
-
-
-@pytest.fixture
-def device(browser: Any) -> Iterator[Callable[..., Any]]:
-    with devices(browser, 20_000) as made:
-        yield made
 
 
 @pytest.fixture

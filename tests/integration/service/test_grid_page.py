@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -11,14 +11,12 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 import axe_core
-from chromium import devices
+from chromium import PHONE
 from ldp_budget import Accountant, Limit
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
-from survey_respondents import ARRIVED, SEND
+from survey_respondents import ARRIVED, SEND, opened
 from survey_site import Site, running
-
-PHONE = {"width": 390, "height": 844}
 
 
 def service() -> Survey:
@@ -50,18 +48,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         accountant.add_collection(survey_collection(service()))
         with running(accountant) as made:
             yield made
-
-
-@pytest.fixture
-def device(browser: Any) -> Iterator[Callable[..., Any]]:
-    with devices(browser, 20_000) as made:
-        yield made
-
-
-def opened(page: Any, link: str) -> Any:
-    page.goto(link)
-    page.wait_for_selector("body[data-ready]")
-    return page
 
 
 def test_grid_page_is_answered_by_keyboard_alone_on_a_dark_phone(site: Site, device: Any) -> None:

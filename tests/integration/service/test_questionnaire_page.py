@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,13 @@ from case_files import case_text
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 import axe_core
-from chromium import CHROMIUM, chromium, devices
+from chromium import CHROMIUM, PHONE, chromium
 from ldp_budget.registry.public_definition import digest_of
 from questionnaire_site import MOODS, answers_of, health_ledger
-from survey_respondents import ARRIVED, SEND, Respondent, let_take_part
+from survey_respondents import ARRIVED, SEND, Respondent, let_take_part, opened
 from survey_site import Site, running, tokens
 
 SOURCES = Path(__file__).parents[3] / "clients" / "js" / "src"
-PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +30,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     place = tmp_path_factory.mktemp("survey") / "budget.db"
     with health_ledger(place) as accountant, running(accountant) as made:
         yield made
-
-
-@pytest.fixture
-def device(browser: Any) -> Iterator[Callable[..., Any]]:
-    with devices(browser, 20_000) as made:
-        yield made
-
-
-def opened(page: Any, link: str) -> Any:
-    page.goto(link)
-    page.wait_for_selector("body[data-ready]")
-    return page
 
 
 def fill(page: Any) -> Any:

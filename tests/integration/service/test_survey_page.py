@@ -20,7 +20,7 @@ import axe_core
 from chromium import CHROMIUM, chromium, devices
 from ldp_budget import mechanism
 from ldp_budget.registry.public_definition import digest_of
-from survey_respondents import ARRIVED, SEND, WAITING, Respondent, let_take_part
+from survey_respondents import ARRIVED, SEND, WAITING, Respondent, let_take_part, opened
 from survey_site import WAYS, Site, ledger, running
 
 REPORTS = re.compile(r"/v1/collections/[^/]+/reports$")
@@ -37,12 +37,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def device(browser: Any) -> Iterator[Callable[..., Any]]:
     with devices(browser) as made:
         yield made
-
-
-def opened(page: Any, link: str) -> Any:
-    page.goto(link)
-    page.wait_for_selector("body[data-ready]")
-    return page
 
 
 def answered(page: Any, link: str, answer: str = "bike") -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -11,15 +11,14 @@ import pytest
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 
 import axe_core
-from chromium import devices
+from chromium import PHONE
 from ldp_budget import Accountant, Limit
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import Survey, SurveyQuestion
-from survey_respondents import ARRIVED, SEND
+from survey_respondents import ARRIVED, SEND, opened
 from survey_site import Site, running
 
 OPTIONS = ("bus", "train", "car", "bicycle", "on foot")
-PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +39,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         accountant.add_collection(survey_collection(survey))
         with running(accountant) as made:
             yield made
-
-
-@pytest.fixture
-def device(browser: Any) -> Iterator[Callable[..., Any]]:
-    with devices(browser, 20_000) as made:
-        yield made
-
-
-def opened(page: Any, link: str) -> Any:
-    page.goto(link)
-    page.wait_for_selector("body[data-ready]")
-    return page
 
 
 def boxes(page: Any) -> list[bool]:

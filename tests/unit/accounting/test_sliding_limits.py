@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
+from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.errors import LedgerError
 
@@ -17,23 +18,10 @@ UNIT = 10**9
 TENTH, QUARTER = (ldp_budget.mechanism("oue").calibrate(epsilon=each, domain_size=4) for each in ("0.1", "0.25"))
 
 
-class Days:
-    """A clock that a test moves by days and hours."""
-
-    def __init__(self, start: datetime) -> None:
-        self.now = start
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def go(self, **by: float) -> None:
-        self.now += timedelta(**by)
-
-
 def opened(
     *limits: str, start: datetime = datetime(2024, 2, 20, 12, tzinfo=UTC), zone: str | None = None
-) -> tuple[Accountant, Days]:
-    clock = Days(start)
+) -> tuple[Accountant, Clock]:
+    clock = Clock(start)
     accountant = Accountant(":memory:", clock=clock)
     accountant.set_policy("default", [Limit.parse(each) for each in limits], unbounded=True, zone=zone)
     return accountant, clock
@@ -51,10 +39,10 @@ def spent(accountant: Accountant, user: str, period: str) -> int | None:
 def test_charge_comes_back_after_as_many_days_as_the_limit_has() -> None:
     accountant, clock = opened("28d=0.25")
     assert accountant.spend("alice", QUARTER)
-    clock.go(days=27)
+    clock.advance(days=27)
     refused = accountant.spend("alice", QUARTER)
     assert (refused.status, refused.binding) == ("refused", ("28d",))
-    clock.go(days=1)
+    clock.advance(days=1)
     assert accountant.spend("alice", QUARTER), "day D + 28"
     assert accountant.verify().ok
 
@@ -63,9 +51,9 @@ def test_days_are_those_of_the_time_zone_of_the_policy() -> None:
     # 20 February 23:30 in Seoul; half an hour later it is the 21st there.
     accountant, clock = opened("2d=0.25", start=datetime(2024, 2, 20, 14, 30, tzinfo=UTC), zone="Asia/Seoul")
     assert accountant.spend("alice", QUARTER)
-    clock.go(hours=24)
+    clock.advance(hours=24)
     assert not accountant.spend("alice", QUARTER), "the 21st"
-    clock.go(minutes=30)
+    clock.advance(minutes=30)
     assert accountant.spend("alice", QUARTER), "the 22nd"
     assert accountant.verify().ok
 
@@ -74,7 +62,7 @@ def test_balance_counts_the_days_of_the_window_and_never_resets_as_a_whole() -> 
     accountant, clock = opened("7d=1")
     for _ in range(3):
         accountant.spend("alice", QUARTER)
-        clock.go(days=3)
+        clock.advance(days=3)
     [state] = accountant.balance("alice").limits
     assert (state.spent_units.epsilon, state.resets_at) == (UNIT // 2, None), "the first day no longer counts"
     row = state.to_json()
@@ -84,7 +72,7 @@ def test_balance_counts_the_days_of_the_window_and_never_resets_as_a_whole() -> 
 def test_receipt_of_a_repeated_key_shows_what_the_first_one_showed() -> None:
     accountant, clock = opened("7d=1")
     accountant.spend("alice", QUARTER)
-    clock.go(days=1)
+    clock.advance(days=1)
     first = accountant.spend("alice", QUARTER, key="k")
     assert first.limits[0].spent_units.epsilon == UNIT // 2
     assert accountant.spend("alice", QUARTER, key="k") == first._replace(repeated=True)
@@ -93,7 +81,7 @@ def test_receipt_of_a_repeated_key_shows_what_the_first_one_showed() -> None:
 def test_voided_reservation_gives_its_day_back() -> None:
     accountant, clock = opened("7d=0.25")
     held = accountant.reserve("alice", QUARTER, expires=10 * 86_400)
-    clock.go(days=2)
+    clock.advance(days=2)
     assert not accountant.spend("alice", TENTH)
     accountant.void(held.receipt or "")
     assert accountant.spend("alice", TENTH)
@@ -105,7 +93,7 @@ def test_many_users_are_charged_one_by_one_and_refused_alike() -> None:
     accountant, clock = opened("7d=0.25")
     users = [f"user {number}" for number in range(20)]
     assert accountant.spend_many(users[:12], QUARTER).spent == 12
-    clock.go(days=1)
+    clock.advance(days=1)
     result = accountant.spend_many(users, QUARTER)
     assert (result.spent, result.refused) == (8, 12)
     assert {balance.limits[0].spent_units.epsilon for balance in accountant.balances()} == {UNIT // 4}
@@ -115,10 +103,10 @@ def test_many_users_are_charged_one_by_one_and_refused_alike() -> None:
 def test_limit_that_is_added_later_counts_the_days_before() -> None:
     accountant, clock = opened("day=1")
     accountant.spend("alice", QUARTER)
-    clock.go(days=5)
+    clock.advance(days=5)
     accountant.set_policy("default", [Limit("day", 1), Limit("7d", "0.3")], unbounded=True)
     assert not accountant.spend("alice", TENTH)
-    clock.go(days=2)
+    clock.advance(days=2)
     assert accountant.spend("alice", TENTH)
     assert accountant.verify().ok
 
@@ -129,9 +117,9 @@ def test_every_rule_that_adds_up_slides(rule: str) -> None:
     accountant, clock = opened(rule)
     charged = [accountant.spend("alice", gaussian).status for _ in range(200)]
     assert set(charged) == {"spent", "refused"}
-    clock.go(days=6)
+    clock.advance(days=6)
     assert not accountant.spend("alice", gaussian)
-    clock.go(days=1)
+    clock.advance(days=1)
     assert accountant.spend("alice", gaussian)
     assert accountant.verify().ok
 
@@ -141,7 +129,7 @@ def test_memoised_reports_cost_their_own_curve_day_by_day() -> None:
     accountant, clock = opened("7d=20")
     for _ in range(3):
         assert accountant.spend("alice", rappor, label="value")
-        clock.go(days=1)
+        clock.advance(days=1)
     total = spent(accountant, "alice", "7d")
     assert total is not None
     assert total >= UNIT
@@ -161,12 +149,12 @@ def test_changed_sum_of_an_earlier_day_is_refused_and_found(tmp_path: object) ->
     import sqlite3
 
     path = f"{tmp_path}/budget.db"
-    clock = Days(datetime(2024, 2, 20, 12, tzinfo=UTC))
+    clock = Clock(datetime(2024, 2, 20, 12, tzinfo=UTC))
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", [Limit("7d", 1)], unbounded=True)
         for _ in range(3):
             accountant.spend("alice", QUARTER)
-            clock.go(days=1)
+            clock.advance(days=1)
     for change in ("DELETE FROM window_sums", "UPDATE window_sums SET epsilon = 1"):
         with sqlite3.connect(path) as database:
             kept = database.execute("SELECT * FROM window_sums WHERE window_name = '7d 2024-02-20'").fetchall()
@@ -217,7 +205,7 @@ def test_histories_are_decided_as_by_a_plain_model(
     charged: dict[str, list[tuple[date, int]]] = {"alice": [], "bob": []}
     erased, local = set[str](), ZoneInfo(zone or "UTC")
     for user, epsilon, hours, act in steps:
-        clock.go(hours=hours)
+        clock.advance(hours=hours)
         today = clock.now.astimezone(local).date()
         if act == "erase":
             accountant.erase(user, unknown=True)

@@ -7,32 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from income_survey import income_survey
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.registry.collections import survey_collection
 from ldp_budget.registry.surveys import Survey
 from ldp_budget.reports.estimation import survey_row
 
-FILE = """
-[survey]
-name = "pay"
-epsilon = 2
-
-[[question]]
-name = "income"
-kind = "capped-mean"
-lower = 1000
-upper = 1000000
-"""
-
-
-def read(tmp_path: Path, more: str = "") -> Survey:
-    path = tmp_path / "pay.toml"
-    path.write_text(FILE + more, encoding="utf-8")
-    return Survey.from_toml(path)
+KIND = "capped-mean"
 
 
 def test_capped_mean_question_gets_random_thresholds_with_a_cap(tmp_path: Path) -> None:
-    survey = read(tmp_path, 'scale = "log"')
+    survey = income_survey(tmp_path, KIND, 'scale = "log"')
     made = survey.questionnaire().questions[0].mechanism
     assert (made.name, made.declared["scale"], made.declared["cap_at"]) == ("random-threshold", "log", "0.95")
     assert Survey.from_json(survey.to_json()) == survey
@@ -40,7 +25,7 @@ def test_capped_mean_question_gets_random_thresholds_with_a_cap(tmp_path: Path) 
 
 
 def test_row_of_a_capped_mean_question_has_the_cap(tmp_path: Path) -> None:
-    collection = survey_collection(read(tmp_path, 'scale = "log"'))
+    collection = survey_collection(income_survey(tmp_path, KIND, 'scale = "log"'))
     values = np.clip(np.random.default_rng(1).lognormal(10.4, 0.6, 3000), 1000, 1_000_000)
     reports = collection.mechanism.randomize([{"income": each} for each in values], rng=3)
     row = survey_row(collection, collection.mechanism.estimate(reports), level=0.999)["income"]
@@ -60,4 +45,4 @@ def test_row_of_a_capped_mean_question_has_the_cap(tmp_path: Path) -> None:
 )
 def test_wrong_capped_mean_question_names_the_key(tmp_path: Path, more: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
-        read(tmp_path, more).questionnaire()
+        income_survey(tmp_path, KIND, more).questionnaire()

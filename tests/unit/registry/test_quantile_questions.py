@@ -6,42 +6,27 @@ from pathlib import Path
 
 import pytest
 
+from income_survey import income_survey
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.registry.surveys import Survey
 
-FILE = """
-[survey]
-name = "pay"
-epsilon = 2
-
-[[question]]
-name = "income"
-kind = "quantile"
-lower = 1000
-upper = 1000000
-"""
-
-
-def read(tmp_path: Path, more: str = "") -> Survey:
-    path = tmp_path / "pay.toml"
-    path.write_text(FILE + more, encoding="utf-8")
-    return Survey.from_toml(path)
+KIND = "quantile"
 
 
 def test_quantile_question_gets_random_thresholds_on_its_scale(tmp_path: Path) -> None:
-    survey = read(tmp_path, 'scale = "log"\nquantiles = [0.9, 0.5]')
+    survey = income_survey(tmp_path, KIND, 'scale = "log"\nquantiles = [0.9, 0.5]')
     made = survey.questionnaire().questions[0].mechanism
     assert (made.name, made.declared["scale"], made.declared["quantiles"]) == ("random-threshold", "log", "0.5,0.9")
     assert Survey.from_json(survey.to_json()) == survey
 
 
 def test_quantile_question_asks_for_the_median_on_a_linear_scale_by_default(tmp_path: Path) -> None:
-    question = read(tmp_path).questions[0]
+    question = income_survey(tmp_path, KIND).questions[0]
     assert (question.scale, [str(each) for each in question.quantiles]) == ("linear", ["0.5"])
 
 
 def test_public_definition_of_a_quantile_question_asks_for_a_number(tmp_path: Path) -> None:
-    survey = read(tmp_path)
+    survey = income_survey(tmp_path, KIND)
     assert survey.definition("0" * 64, survey.questionnaire())["questions"][0]["kind"] == "number"
 
 
@@ -59,11 +44,9 @@ def test_public_definition_of_a_quantile_question_asks_for_a_number(tmp_path: Pa
 )
 def test_wrong_quantile_question_names_the_key(tmp_path: Path, more: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
-        read(tmp_path, more).questionnaire()
+        income_survey(tmp_path, KIND, more).questionnaire()
 
 
 def test_keys_of_quantiles_in_another_kind_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "pay.toml"
-    path.write_text(FILE.replace('"quantile"', '"number"') + 'scale = "log"', encoding="utf-8")
     with pytest.raises(InvalidParameter, match="left out of a question of kind number"):
-        Survey.from_toml(path)
+        income_survey(tmp_path, "number", 'scale = "log"')
