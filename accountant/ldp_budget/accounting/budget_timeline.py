@@ -133,20 +133,13 @@ class _Course:
         if at < self._since:
             return
         self._refill(replay, at)
-        spent = self._spent(replay)
+        spent = replay.total(self._window)
         if spent != self.sums[-1][1]:
             self.sums.append((from_micros(at), spent, False))
 
     def end(self, replay: Replay, now: int) -> None:
         """End the series: nothing more is charged."""
         self._refill(replay, now)
-
-    def _spent(self, replay: Replay) -> Costs:
-        """Return what the limit counts in the window."""
-        total = replay.spent_in(self._window.name)
-        for name in self._window.earlier:
-            total = total.plus(replay.spent_in(name))
-        return total
 
     def _refill(self, replay: Replay, at: int) -> None:
         """Move to the window of a moment. If the window before had charges, its end refilled the limit.
@@ -156,7 +149,7 @@ class _Course:
         ends = self._window.ends
         while self._window.earlier and ends is not None and at >= to_micros(ends) and self.sums[-1][1] != ZERO:
             self._window = Moment(ends).window(self.gauge)
-            spent = self._spent(replay)
+            spent = replay.total(self._window)
             if spent != self.sums[-1][1]:
                 self.sums.append((ends, spent, True))
             ends = self._window.ends

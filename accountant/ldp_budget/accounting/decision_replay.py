@@ -312,10 +312,7 @@ class _AccountReplay:
         if why:
             yield f"{where} was not allowed: {why}"
         for limit in limits:
-            window = Moment(None, entry.at).window(limit.gauge)
-            total = self._sums.spent_in(window.name)
-            for name in window.earlier:
-                total = total.plus(self._sums.spent_in(name))
+            total = self._sums.total(Moment(None, entry.at).window(limit.gauge))
             if not limit.fits(ZERO, total):
                 yield f"{where} overdraws limit {limit} of policy {policy.name}, version {policy.version}"
         if policy.plan is not None and quota is not None:

@@ -441,6 +441,13 @@ class Replay:
         """Return the amounts charged in one window."""
         return self._sums[window].costs() if window in self._sums else ZERO
 
+    def total(self, window: Window) -> Costs:
+        """Return what a limit counts in a window: what was charged in it, and on the earlier days that count."""
+        total = self.spent_in(window.name)
+        for name in window.earlier:
+            total = total.plus(self.spent_in(name))
+        return total
+
     def add(self, entry: Entry, label: bytes | None) -> None:
         """Add the account's next entry. An entry that neither charges nor gives back adds nothing."""
         if entry.kind not in CHARGES:
