@@ -165,17 +165,7 @@ def normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
     Raises:
         ValueError: ``bits`` is out of range.
     """
-    if not 0 <= bits <= _MAX_BITS:
-        raise ValueError(f"bits must be in [0, {_MAX_BITS}]: got {bits}")
-    result = np.empty(size, np.int64)
-    filled = 0
-    while filled < size:
-        wanted = size - filled
-        # About half of the proposals are accepted. They are independent: the first ones are as good as any.
-        accepted = _accepted(stream, bits, min(_BLOCK, 2 * wanted + 8))[:wanted]
-        result[filled : filled + accepted.size] = accepted
-        filled += accepted.size
-    return result
+    return _drawn(_accepted, stream, bits, size)
 
 
 def discrete_normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int64]:
@@ -187,12 +177,21 @@ def discrete_normal(stream: Stream, bits: int, size: int) -> npt.NDArray[np.int6
     Raises:
         ValueError: ``bits`` is out of range.
     """
+    return _drawn(_accepted_steps, stream, bits, size)
+
+
+def _drawn(
+    accepted_of: Callable[[Stream, int, int], npt.NDArray[np.int64]], stream: Stream, bits: int, size: int
+) -> npt.NDArray[np.int64]:
+    """Return the first ``size`` accepted proposals; `accepted_of` makes a number of proposals. Raises `ValueError`."""
     if not 0 <= bits <= _MAX_BITS:
         raise ValueError(f"bits must be in [0, {_MAX_BITS}]: got {bits}")
     result = np.empty(size, np.int64)
     filled = 0
     while filled < size:
-        accepted = _accepted_steps(stream, bits, min(_BLOCK, 2 * (size - filled) + 8))[: size - filled]
+        wanted = size - filled
+        # About half of the proposals are accepted. They are independent: the first ones are as good as any.
+        accepted = accepted_of(stream, bits, min(_BLOCK, 2 * wanted + 8))[:wanted]
         result[filled : filled + accepted.size] = accepted
         filled += accepted.size
     return result
