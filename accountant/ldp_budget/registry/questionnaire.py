@@ -144,7 +144,7 @@ class Question:
             raise OutsideDomain(f"an answer to each of {', '.join(items)} ({self.name})", answers, position)
         numbers = []
         for item, each in zip(items, given, strict=True):
-            numbers.append(int(Question(item, self.mechanism, self.answers).code_of(each, position)))
+            numbers.append(self._place_of(each, position, item))
         if self.recode is not None:
             return float(self.recode.values[sum(numbers)])
         assert isinstance(domain, GridAnswers)
@@ -152,6 +152,11 @@ class Question:
 
     def code_of(self, answer: Any, position: int) -> float:
         """Return the number of one of the listed answers, or of what it is recoded to. Raises `OutsideDomain`."""
+        code = self._place_of(answer, position, self.name)
+        return float(code if self.recode is None else self.recode.values[code])
+
+    def _place_of(self, answer: Any, position: int, asked: str) -> int:
+        """Return the place of one of the listed answers; `asked` names what is asked in the error, an `OutsideDomain`."""
         names = self.answers or ()
         text = canonical_text(answer) if isinstance(answer, str) else answer
         if not isinstance(text, str) or text not in self.codes:
@@ -159,10 +164,9 @@ class Question:
         if not isinstance(text, str) or text not in self.codes:
             from .._lookalikes import difference
 
-            domain = f"one of {', '.join(names)} ({self.name})"
+            domain = f"one of {', '.join(names)} ({asked})"
             raise OutsideDomain(domain, answer, position, hint=difference(text, names))
-        code = self.codes[text]
-        return float(code if self.recode is None else self.recode.values[code])
+        return self.codes[text]
 
     def views(self, place: int) -> list[View]:
         """Return what is estimated of the question: itself, or each item of a grid; `place` is its number."""
@@ -428,7 +432,7 @@ class Questionnaire(Mechanism):
         for number, row in enumerate(rows):
             if not hasattr(row, "items"):
                 raise InvalidParameter("texts", "a mapping from questions to answers for each respondent", shown(row))
-            if whole and hasattr(row, "items"):
+            if whole:
                 row = self._with_grids(row, whole)
             for name, answer in row.items():
                 if name not in places:
