@@ -24,7 +24,7 @@ from ldp_budget.sampling import ONE
 from ldp_budget.sdk.grid_answers import MOST_ASKED, GridAnswers, grid_program, hit_weights
 from ldp_budget.sdk.report_law import Pairs, Worst, loss_of
 
-from .ticked_sets import Rebuilt
+from .rebuilt_programs import Rebuilt, hit_chances, likeliest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,9 +68,7 @@ class AskedItems(Rebuilt):
     @functools.cached_property
     def hits(self) -> list[Fraction]:
         """The probability of each number of sets that hold the answer."""
-        weights = hit_weights(self.asked, self.answers, self.size)
-        parts = (weights[: self.least], 1 - self.high), (weights[self.least :], self.high)
-        return [share * Fraction(each, sum(part)) for part, share in parts for each in part]
+        return hit_chances(hit_weights(self.asked, self.answers, self.size), self.least, self.high)
 
     def chance(self, own: int, other: int) -> Fraction:
         """Return the probability that certain sets hold certain answers: so many the own ones, and so many others."""
@@ -131,7 +129,7 @@ class AskedItems(Rebuilt):
     def worst(self) -> Worst:
         """Return two answers that differ at every item, and the report with the largest loss."""
         masses = self._pairs[self.items]
-        (a, b), (p, q) = max(masses.items(), key=lambda each: each[1][0] / each[1][1] if each[1][1] else ONE)
+        (a, b), (p, q) = likeliest(masses)
         words = f"{a} sets hold the first answer and {b} the second, of {self.asked} asked items"
         return Worst((0, self._domain.number_of([1] * self.items)), words, loss_of(p, q))
 

@@ -29,78 +29,19 @@ import functools
 from fractions import Fraction
 from itertools import product
 from math import comb
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from ldp_budget.errors import NotSupported
 from ldp_budget.sampling import ONE
-from ldp_budget.sdk.channels import Comparison, Factor
 from ldp_budget.sdk.client_program import Program
-from ldp_budget.sdk.domain import Categories
-from ldp_budget.sdk.report_law import Law, Pairs, Unknown, Worst, loss_of
+from ldp_budget.sdk.report_law import Worst, loss_of
 from ldp_budget.sdk.tick_programs import MOST_ITEMS, MOST_TICKS, asked_program, set_program
 from ldp_budget.sdk.tick_sets import MOST_SETS, TickSets, hit_weights
+
+from .rebuilt_programs import Rebuilt, hit_chances, likeliest
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-class Rebuilt(Law):
-    """A law of a program that is rebuilt from its numbers."""
-
-    every_pair = True
-    form: ClassVar[str]
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        try:
-            rebuilt = self._read(dict(program.steps))
-        except (ArithmeticError, LookupError, TypeError, ValueError):
-            raise Unknown(self.form) from None
-        if rebuilt.to_json() != program.to_json():
-            raise Unknown(self.form)
-
-    def _read(self, steps: dict[str, Any]) -> Program:
-        raise NotImplementedError
-
-    @property
-    def _domain(self) -> Categories:
-        raise NotImplementedError
-
-    @functools.cached_property
-    def _pairs(self) -> dict[int, dict[Any, tuple[Fraction, Fraction]]]:
-        """For each relation of two answers, (P, Q) of the outcomes."""
-        raise NotImplementedError
-
-    def pairs(self) -> list[Pairs]:
-        """Return (P, Q) of the outcomes, for each way in which two answers may relate."""
-        return [list(masses.values()) for masses in self._pairs.values()]
-
-    def _relation(self, first: int, second: int) -> int:
-        raise NotImplementedError
-
-    def _of(self, first: int, second: int) -> dict[Any, tuple[Fraction, Fraction]]:
-        domain = self._domain
-        if first == second or not all(0 <= each < domain.size for each in (first, second)):
-            raise NotSupported(f"these are no two different sets of ticks: {first} and {second}")
-        return self._pairs[self._relation(first, second)]
-
-    def comparison(self, first: int, second: int) -> Comparison:
-        """Return the comparison of two answers."""
-        return Comparison.of(Factor(tuple(self._of(first, second).values())))
-
-    def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
-        """Return the outcome of `comparison` of each report."""
-        import numpy as np
-
-        from ldp_budget.sdk.interpreter import as_reports
-
-        numbers = {key: place for place, key in enumerate(self._of(first, second))}
-        keys = self._keys(as_reports(reports).astype(np.int64), first, second)
-        return np.array([numbers[key] for key in keys], np.int64)
-
-    def _keys(self, rows: NDArray[np.int64], first: int, second: int) -> list[Any]:
-        raise NotImplementedError
 
 
 class TickedSets(Rebuilt):
@@ -137,9 +78,7 @@ class TickedSets(Rebuilt):
     @functools.cached_property
     def hits(self) -> list[Fraction]:
         """The probability of each number of own items in a report."""
-        weights = hit_weights(self.most, self.options, self.size)
-        parts = (weights[: self.least], 1 - self.high), (weights[self.least :], self.high)
-        return [share * Fraction(each, sum(part)) for part, share in parts for each in part]
+        return hit_chances(hit_weights(self.most, self.options, self.size), self.least, self.high)
 
     def chance(self, own: int, other: int) -> Fraction:
         """Return the probability that a report holds certain items: so many own ones, and so many others; 0 if there are not."""
@@ -191,7 +130,7 @@ class TickedSets(Rebuilt):
     def worst(self) -> Worst:
         """Return two answers with the fewest items in common, and the report that shows the largest loss."""
         both, masses = next(iter(self._pairs.items()))
-        (a, b), (p, q) = max(masses.items(), key=lambda each: each[1][0] / each[1][1] if each[1][1] else ONE)
+        (a, b), (p, q) = likeliest(masses)
         words = f"{a} items of the first set of ticks and {b} of the second, which share {both}"
         return Worst((self._domain.size - 1, 0), words, loss_of(p, q))
 
