@@ -86,7 +86,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
 
 def _warn_of_missing_translations(survey: Survey) -> None:
     """Print, for each language of the survey, the texts that respondents will read in the original language."""
-    from ldp_budget.registry.surveys import CHOICE, TICK
+    from ldp_budget.registry.survey_questions import CHOICE, TICK
 
     texts = {name: survey.languages for name in ("title", "purpose") if getattr(survey, name)}
     for question in survey.questions:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.registry.surveys import QUANTILE
+from ldp_budget.registry.survey_questions import QUANTILE
 from ldp_budget.reports.estimation import (
     as_reported,
     estimate_files,

@@ -15,7 +15,7 @@ from ldp_budget._lookalikes import difference
 from ldp_budget._number_parsing import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
-from ldp_budget.registry.surveys import NO_ANSWER
+from ldp_budget.registry.survey_questions import NO_ANSWER
 from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval, yes_no
 from ldp_budget.sdk.tick_sets import TickSets

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget.registry.margins import Precision
 from ldp_budget.registry.scales import BELOW, IN_BOX, MEAN, NPS, REPORTS, SHARES, TOP_BOX, answers_of
-from ldp_budget.registry.surveys import GRID, JOINT, SCALE, Survey, SurveyQuestion
+from ldp_budget.registry.survey_questions import GRID, SCALE, SurveyQuestion
+from ldp_budget.registry.surveys import JOINT, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.registry.margins import Precision, least_respondents
-from ldp_budget.registry.surveys import ALL, SCALE, Survey, SurveyQuestion
+from ldp_budget.registry.survey_questions import SCALE, SurveyQuestion
+from ldp_budget.registry.surveys import ALL, Survey
 from ldp_budget.sdk.domain import check_users
 
 from .design_prices import scale_reports

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.registry.scales import BELOW, IN_BOX
-from ldp_budget.registry.surveys import NO_ANSWER, SCALE, YES_NO
+from ldp_budget.registry.survey_questions import NO_ANSWER, SCALE, YES_NO
 from ldp_budget.reports.partial_aggregate import is_partial, open_files
 from ldp_budget.reports.public_attributes import count_combinations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.registry.surveys import SurveyQuestion
+    from ldp_budget.registry.survey_questions import SurveyQuestion
 
 
 @dataclass(frozen=True)
