@@ -11,7 +11,7 @@ from ldp_budget.reports.tables import CSV, named_kind
 
 from .app import collection_names
 from .input_tables import writing_rows
-from .inputs import find_collection
+from .inputs import find_collection, mixed_option
 from .notes import print_note
 from .output import cell, counted, json_option, marked, print_json
 
@@ -30,11 +30,7 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 @click.option(
     "--raw", is_flag=True, help="Also write what each report says of each answer, 0 or 1: columns raw.ANSWER."
 )
-@click.option(
-    "--mixed",
-    is_flag=True,
-    help="Allow a mix of reports that were charged to their users and reports that were not.",
-)
+@mixed_option
 @json_option
 @click.pass_context
 def contributions(

@@ -31,7 +31,7 @@ from .design_tables import quantile_rows
 from .input_tables import write_rows_to
 from .inputs import find_collection
 from .notes import print_note
-from .output import JSON, LINES, counted, level_option, print_json, print_rows, rows_options
+from .output import JSON, LINES, confidence_option, counted, level_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .progress import reading_reports
 from .tables import print_row_table, print_table
@@ -90,12 +90,7 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @click.option(
     "--top", metavar="K", help="Show only the K answers with the largest counts, largest first [default: all]"
 )
-@click.option(
-    "--confidence",
-    default="0.95",
-    metavar="C",
-    help="The confidence of the intervals, between 0 and 1 [default: 0.95]",
-)
+@confidence_option
 @plot_option("the estimate with its intervals; with --by-round a trend")
 @click.option(
     "--adjust",

@@ -43,6 +43,13 @@ def read_json(option: str, path: str) -> Any:
         raise click.UsageError(f"--{option}: cannot read {path}: {_why(error)}.") from None
 
 
+mixed_option = click.option(
+    "--mixed",
+    is_flag=True,
+    help="Allow a mix of reports that were charged to their users and reports that were not.",
+)
+
+
 def find_collection(ctx: click.Context, name: str) -> Collection:
     """Return the collection in the JSON file of that path, or the collection of that name in the ledger."""
     from ldp_budget.registry.collections import Collection

@@ -247,6 +247,14 @@ def decimal_option(option: str, text: str) -> Decimal:
 strict_option = click.option("--strict", is_flag=True, help="Exit with code 3 if any user was refused.")
 
 
+confidence_option = click.option(
+    "--confidence",
+    default="0.95",
+    metavar="C",
+    help="The confidence of the intervals, between 0 and 1 [default: 0.95]",
+)
+
+
 def level_option(text: str) -> float:
     """Return the confidence of `--confidence`. Raises `InvalidParameter`."""
     from ldp_budget.errors import InvalidParameter

@@ -9,9 +9,9 @@ import click
 from .app import collection_names
 from .design_options import design_of, sample_options
 from .estimate import warn_of_twins
-from .inputs import find_collection
+from .inputs import find_collection, mixed_option
 from .notes import print_note
-from .output import counted, json_option, level_option, print_json, rounded
+from .output import confidence_option, counted, json_option, level_option, print_json, rounded
 from .plots import plot_option
 from .tables import print_table
 
@@ -29,18 +29,9 @@ if TYPE_CHECKING:
     help="The model [default: logistic for two answers or one of several, multinomial for more, linear for a number]",
 )
 @sample_options
-@click.option(
-    "--confidence",
-    default="0.95",
-    metavar="C",
-    help="The confidence of the intervals, between 0 and 1 [default: 0.95]",
-)
+@confidence_option
 @click.option("--independent", is_flag=True, help="Say that each file has other people.")
-@click.option(
-    "--mixed",
-    is_flag=True,
-    help="Allow a mix of reports that were charged to their users and reports that were not.",
-)
+@mixed_option
 @plot_option("the coefficients with their intervals")
 @json_option
 @click.pass_context

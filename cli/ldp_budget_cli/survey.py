@@ -11,8 +11,9 @@ from ldp_budget.guarantees.fixed_point import printed_up
 from .app import open_ledger
 from .named_surveys import survey_of
 from .notes import print_note
-from .number_types import WholeRange, parse_margin
+from .number_types import parse_margin
 from .output import json_option, next_step, print_json, print_rows, rows_options
+from .survey_plan import plan_survey, respondents_option, total_epsilon_option
 from .tables import print_fields, print_row_table
 
 if TYPE_CHECKING:
@@ -212,16 +213,14 @@ def _answers(question: dict[str, Any]) -> str:
 
 @survey.command("plan")
 @click.argument("name", metavar="FILE|NAME")
-@click.option("--respondents", type=WholeRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
+@respondents_option
 @click.option(
     "--margin",
     metavar="SHARE",
     callback=parse_margin,
     help="Show how many respondents give this margin at 95 %, such as 3%.",
 )
-@click.option(
-    "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
-)
+@total_epsilon_option
 @json_option
 @click.pass_context
 def plan(ctx: click.Context, /, name: str, **given: Any) -> None:
@@ -231,8 +230,6 @@ def plan(ctx: click.Context, /, name: str, **given: Any) -> None:
     Example:
       ldp-budget survey plan health.toml --respondents 1200
     """
-    from .survey_plan import plan_survey
-
     ctx.invoke(plan_survey, survey=name, **given)
 
 

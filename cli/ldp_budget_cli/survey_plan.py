@@ -54,6 +54,14 @@ class PlanGroup(MechanismGroup):
         super().format_options(ctx, formatter)
 
 
+respondents_option = click.option(
+    "--respondents", type=WholeRange(1, 10**12), metavar="N", help="Show the margins of N respondents."
+)
+total_epsilon_option = click.option(
+    "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
+)
+
+
 @click.command("plan")
 @click.option(
     "--answers",
@@ -69,7 +77,7 @@ class PlanGroup(MechanismGroup):
 )
 @click.option("--survey", metavar="FILE|NAME", help="Plan the survey of a TOML file, or of the ledger.")
 @click.option("--collection", metavar="NAME", help="Plan a collection of one question.")
-@click.option("--respondents", type=WholeRange(1, 10**12), metavar="N", help="Show the margins of N respondents.")
+@respondents_option
 @click.option(
     "--margin",
     metavar="SHARE",
@@ -96,9 +104,7 @@ class PlanGroup(MechanismGroup):
     help="The respondents are drawn from N people: sampling error shrinks, noise does not. With --answers.",
 )
 @plot_option("the margin against the number of people, for three ε. With --answers")
-@click.option(
-    "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
-)
+@total_epsilon_option
 @json_option
 @click.pass_context
 def plan_survey(
