@@ -8,11 +8,17 @@ Two options i and j are ticked together by a share g. With r₂, r₁, r₀ the 
 them are ticked,
 
     g = (P₁₁ - r₀ - (r₁ - r₀)(f_i + f_j))/(r₂ - 2r₁ + r₀),     P₁₁ = r₀ + (r₁ - r₀)(f_i + f_j - 2g) + (r₂ - r₀)g.
+
+So with z_i what a report adds to the count of option i, 1{11} for a report that holds both, and 1{a} for one that says anything of
+both, a part a of all, a report adds c + c₁₁·1{11} + c_z·(z_i + z_j) + c_a·1{a} to the count of both: 1 on average for those
+who ticked both, and 0 for others. Reports that do not say anything of both add P₁₁ at f = 0.3, g = 0.15 in place of 1{11}/a,
+so that their number adds no variance there.
 """
 
 from __future__ import annotations
 
 from math import comb, inf
+from operator import mul
 from typing import NamedTuple
 
 from ldp_budget.sdk.tick_sets import hit_weights
@@ -24,7 +30,7 @@ _LEAST_BEND = 1e-6
 
 
 class Chances(NamedTuple):
-    """p, q, r₂, r₁, r₀; and the shares of reports that say anything of one option and of two. Absent ones are zero."""
+    """p, q, r₂, r₁, r₀; the shares of reports that say anything of one option and of two; and p - q. Absent ones are zero."""
 
     own: float
     other: float
@@ -33,27 +39,67 @@ class Chances(NamedTuple):
     none: float
     shown: float = 1.0
     shown_together: float = 1.0
+    exact_gap: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """p - q."""
+        return self.own - self.other if self.exact_gap is None else self.exact_gap
+
+    @property
+    def bend(self) -> float:
+        """r₂ - 2r₁ + r₀; 0 if reports say nothing of two options together."""
+        found = self.both - 2 * self.one + self.none
+        return found if self.shown_together and abs(found) >= _LEAST_BEND else 0.0
+
+    @property
+    def worths(self) -> tuple[float, float, float]:
+        """What a report without the option, one that shows no tick, and one that shows a tick add to a count."""
+        no, yes = -self.other / self.gap, (1 - self.other) / self.gap
+        if self.shown == 1:
+            return 0.0, no, yes
+        return SHARE, SHARE + (no - SHARE) / self.shown, SHARE + (yes - SHARE) / self.shown
 
     def variance(self, share: float) -> float:
         """Return the variance of a share, for one report."""
-        rate = self.other + (self.own - self.other) * share
-        gap = self.own - self.other
-        return rate * (1 - rate) / gap**2 / self.shown if gap > 0 else inf
+        rate = self.other + self.gap * share
+        return rate * (1 - rate) / self.gap**2 / self.shown if self.gap > 0 else inf
 
     def variance_together(self, first: float, second: float, together: float) -> float:
         """Return the variance of the share of people who ticked two options, for one report, sampling included."""
-        bend, gap = self.both - 2 * self.one + self.none, self.own - self.other
-        if abs(bend) < _LEAST_BEND or gap <= 0 or not self.shown_together:
+        if not self.bend or self.gap <= 0:
             return inf
-        slope = (self.one - self.none) / gap
-        rates = [self.other + gap * share for share in (first, second)]
-        twice = self.none + (self.one - self.none) * (first + second - 2 * together)
-        twice += (self.both - self.none) * together
-        alone = sum(rate * (1 - rate) for rate in rates) / self.shown
-        joint = 2 * (twice - rates[0] * rates[1]) * self.shown_together / self.shown**2
-        crossed = sum(twice * (1 - rate) for rate in rates) / self.shown
-        own = twice * (1 - twice) / self.shown_together
-        return (own + slope**2 * (alone + joint) - 2 * slope * crossed) / bend**2
+        weights = (1 - first - second + together, first + second - 2 * together, together)
+        moments = (second for second, _ in self.moments_together())
+        return sum(map(mul, weights, moments)) - together**2
+
+    def worths_together(self) -> tuple[float, float, float, float]:
+        """Return what a report adds to the count of two options together: c, c₁₁, c_z and c_a of the module."""
+        slope = self.one - self.none
+        middle = self.none + 2 * slope * (SHARE - TOGETHER) + (self.both - self.none) * TOGETHER
+        shown, bend = self.shown_together, self.bend
+        return (middle - self.none) / bend, 1 / shown / bend, -slope / bend, -middle / shown / bend
+
+    def moments_together(self) -> tuple[tuple[float, float], ...]:
+        """Return E c² and E c³ of what a report adds, for people who ticked none, one and both of the options."""
+        missing, *shows = self.worths
+        start, held, slope, asked = self.worths_together()
+        alone = self.shown - self.shown_together
+        found = []
+        for rates, twice in (
+            ((self.other, self.other), self.none),
+            ((self.own, self.other), self.one),
+            ((self.own, self.own), self.both),
+        ):
+            cells = [(self.shown_together * twice, start + asked + held + 2 * slope * shows[1])]
+            cells += [(self.shown_together * (rate - twice), start + asked + slope * sum(shows)) for rate in rates]
+            cells.append((self.shown_together * (1 - sum(rates) + twice), start + asked + 2 * slope * shows[0]))
+            for rate in rates if alone else ():
+                cells += [(alone * rate, start + slope * (missing + shows[1]))]
+                cells += [(alone * (1 - rate), start + slope * (missing + shows[0]))]
+            cells.append((1 - self.shown_together - 2 * alone, start + 2 * slope * missing))
+            found.append((sum(chance * c**2 for chance, c in cells), sum(chance * c**3 for chance, c in cells)))
+        return tuple(found)
 
 
 class Design(NamedTuple):

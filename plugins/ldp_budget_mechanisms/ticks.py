@@ -20,7 +20,7 @@ import math
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_below
@@ -33,7 +33,7 @@ from ldp_budget.sdk.share_laws import Cumulants
 from ldp_budget.sdk.tick_programs import MOST_ITEMS, MOST_TICKS, asked_program, set_program
 from ldp_budget.sdk.tick_sets import MOST_OPTIONS, TickSets, hit_weights
 
-from ._tick_design import SHARE, Chances, Design, best_asked, best_set
+from ._tick_design import Chances, Design, best_asked, best_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.report_relations import Relation
+
+    from ._tick_pairs import Together
 
     Floats = NDArray[np.float64]
 
@@ -171,7 +173,7 @@ class Ticks(FrequencyMechanism):
         s, d = self.design.size, self.domain_size
         shown = (s / d, s * (s - 1) / (d * (d - 1))) if self._asks else (1.0, float(s > 1))
         p, q, both, one, none = map(float, self._exact.values())
-        return Chances(p, q, both, one, none, *shown)
+        return Chances(p, q, both, one, none, *shown, float(self._exact["p"] - self._exact["q"]))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -252,14 +254,10 @@ class Ticks(FrequencyMechanism):
 
     # -- the law of a contribution ----------------------------------------------------------------------
 
-    @functools.cached_property
+    @property
     def _worths(self) -> tuple[float, float, float]:
         """What a report without the option, one that shows no tick, and one that shows a tick add to a count."""
-        law, shown = self.chances, self.chances.shown
-        gap = float(self._exact["p"] - self._exact["q"])
-        if shown == 1:
-            return 0.0, -law.other / gap, (1 - law.other) / gap
-        return SHARE, SHARE + (-law.other / gap - SHARE) / shown, SHARE + ((1 - law.other) / gap - SHARE) / shown
+        return self.chances.worths
 
     @property
     def support_probabilities(self) -> list[tuple[Fraction, Fraction]]:
@@ -378,17 +376,23 @@ class Ticks(FrequencyMechanism):
         found: Floats = np.where(held, yes, np.where(asked[0], no, missing) if asked else no)
         return found
 
+    def pair_contributions(self, reports: Any) -> Floats:
+        """Return the contributions to single options, and to each two of them together, (n, d + d(d - 1)/2).
+
+        Parameters:
+            reports: the reports.
+
+        Raises:
+            NotSupported: these are not reports of this mechanism, or they say nothing of two options together.
+        """
+        from ._tick_pairs import pair_contributions
+
+        _check_pairs(self.chances)
+        singles, (held, *asked) = self.contributions(reports), self._shown(self._rows(reports))
+        return pair_contributions(self.chances, singles, held, asked[0] if asked else None)
+
 
 _BLOCK = 1 << 15
-
-
-class Together(NamedTuple):
-    """The share of users who ticked two options, with its standard error and the ends of its interval."""
-
-    share: float
-    std_error: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -406,8 +410,7 @@ class TickEstimate(CountEstimate):
     def pairs(self, first: int, second: int, level: float = 0.95) -> Together:
         """Return the share of users who ticked both of two options, with an interval.
 
-        The interval holds every share, from 0 to the smaller of the two, that a test does not reject with the spread that
-        holds for this share.
+        The interval holds every share that a test does not reject, as those of single options do.
 
         Parameters:
             first: an option.
@@ -418,43 +421,21 @@ class TickEstimate(CountEstimate):
             NotSupported: reports hold one option each, so they say nothing of two.
             InvalidParameter: these are no two different options, or `level` is not between 0 and 1.
         """
-        from ldp_budget.sdk.accepted_values import quantile
+        from ._tick_pairs import together
 
         count = len(self.counts)
         if first == second or not all(type(each) is int and 0 <= each < count for each in (first, second)):
             raise InvalidParameter("second", f"two different options from 0 to {count - 1}", f"{first} and {second}")
         law = self.chances
-        bend = law.both - 2 * law.one + law.none
+        _check_pairs(law)
+        shares = float(self.counts[first] / self.reports), float(self.counts[second] / self.reports)
         held, shown = (int(each[first, second]) for each in self.matrix)
-        if not shown and law.shown_together:
-            raise NotSupported(f"no report says anything of both options {first} and {second}")
-        if not law.shown_together or abs(bend) < _LEAST_BEND:
-            hint = "Declare pairs, which takes the reports of least error for two options."
-            raise NotSupported("these reports say nothing of two options together", hint=hint)
-        shares = self.counts[first] / self.reports, self.counts[second] / self.reports
-        rate = held / shown
-        share = float((rate - law.none - (law.one - law.none) * sum(shares)) / bend)
-        reports = self.sample / self.overlap
-
-        def error(at: float) -> float:
-            one, other = (min(max(each, at), 1.0) for each in shares)
-            return math.sqrt(max(law.variance_together(one, other, max(at, one + other - 1)), 0.0) / reports)
-
-        reach = quantile(level)
-        low = _edge(lambda at: share - at <= reach * error(at), min(max(share, 0.0), 1.0), 0.0)
-        high = _edge(lambda at: at - share <= reach * error(at), min(max(share, 0.0), 1.0), 1.0)
-        return Together(share, error(min(max(share, 0.0), 1.0)), low, high)
+        start, both, slope, asked = law.worths_together()
+        share = start + (both * held + asked * shown) / self.sample + slope * sum(shares)
+        return together(law, share, shares, self.sample / self.overlap, level)
 
 
-_LEAST_BEND = 1e-6
-_HALVINGS = 50
-
-
-def _edge(holds: Any, inside: float, end: float) -> float:
-    """Return where between an accepted value and an end of the range `holds` stops."""
-    if holds(end):
-        return end
-    for _ in range(_HALVINGS):
-        middle = (inside + end) / 2
-        inside, end = (middle, end) if holds(middle) else (inside, middle)
-    return end
+def _check_pairs(chances: Chances) -> None:
+    if not chances.bend:
+        hint = "Declare pairs, which takes the reports of least error for two options."
+        raise NotSupported("these reports say nothing of two options together", hint=hint)

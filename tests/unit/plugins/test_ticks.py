@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +139,52 @@ def test_pairs_need_reports_of_two_options() -> None:
         found.pairs(0, 1)
     with pytest.raises(InvalidParameter):
         found.pairs(1, 1)
+
+
+@pytest.mark.parametrize("reports", [[[0, 9], [1, 11]], [[0, 1]], [[9, 10]]], ids=str)
+def test_interval_of_a_pair_has_a_width_for_any_reports(reports: Any) -> None:
+    made = Ticks(epsilon=4, domain_size=10, at_most=3)
+    both = made.estimate(np.array(reports * 100, np.uint8)).pairs(0, 1)
+    assert 0 <= both.low < both.high <= 1
+    assert both.high - both.low > 0.01
+
+
+def _laws(declared: dict[str, Any], ticked: list[int]) -> list[tuple[float, list[int]]]:
+    """Return all reports with their probabilities, from the definition of the design."""
+    made = Ticks(**declared)
+    d, odds = made.domain_size, math.exp(made.epsilon)
+    size, least = made.design
+    if not least:
+        asked = list(combinations(range(d), size))
+        bits = [(which, held) for which in asked for held in product((0, 1), repeat=size)]
+        truth = [tuple(int(option in ticked) for option in which) for which, _ in bits]
+        return [
+            (
+                (odds if held == own else 1) / (odds + 2**size - 1) / len(asked),
+                [2 * o + b for o, b in zip(which, held, strict=True)],
+            )
+            for (which, held), own in zip(bits, truth, strict=True)
+        ]
+    own = {*ticked, *range(d, d + made.at_most - len(ticked))}
+    sets = list(combinations(range(d + made.at_most), size))
+    masses = [odds if len(own & set(each)) >= least else 1.0 for each in sets]
+    return [(mass / sum(masses), list(each)) for mass, each in zip(masses, sets, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [{"domain_size": 6, "at_most": 2, "pairs": True}, {"domain_size": 5, "k": 3}, {"domain_size": 4, "k": 4}],
+    ids=str,
+)
+def test_law_of_a_pair_is_that_of_all_reports(declared: dict[str, Any]) -> None:
+    made = Ticks(epsilon=2, **declared)
+    found = made.chances.moments_together()
+    for number, ticked in enumerate(([], [1], [0, 1])):
+        law = _laws({"epsilon": 2, **declared}, ticked)
+        reports = np.array([report for _, report in law], np.uint8)
+        adds = made.pair_contributions(reports)[:, made.domain_size]  # options 0 and 1
+        chances = np.array([chance for chance, _ in law])
+        assert chances @ adds == pytest.approx(float(number == 2), abs=1e-9)
+        assert (chances @ adds**2, chances @ adds**3) == pytest.approx(found[number], rel=1e-8)
+        whole = made.estimate(reports)
+        assert whole.pairs(0, 1).share == pytest.approx(adds.mean(), abs=1e-9)
