@@ -8,7 +8,7 @@ import click
 
 from ldp_budget.reports.estimation import mean_margin, share_margin
 
-from .count_tables import margin_header, mean_cells, note_cap, note_outside, points, three_digits
+from .count_tables import margin_header, mean_cells, note_cap, note_outside, points, print_pairs, three_digits
 from .output import counted, rounded
 from .tables import KEPT, print_row_table, print_table
 
@@ -98,6 +98,8 @@ def _compared(value: float) -> str:
 def _print_estimates(row: Row, level: float) -> None:
     if "answers" in row:
         _print_shares(row["answers"], level)
+        if "pairs" in row:
+            print_pairs(row["pairs"], level)
         return
     print_row_table([mean_cells({name: row[name] for name in _NUMBERS}, level)])
     note_cap(row)

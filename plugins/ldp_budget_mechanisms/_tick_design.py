@@ -71,7 +71,7 @@ class Chances(NamedTuple):
             return inf
         weights = (1 - first - second + together, first + second - 2 * together, together)
         moments = (second for second, _ in self.moments_together())
-        return sum(map(mul, weights, moments)) - together**2
+        return float(sum(map(mul, weights, moments))) - together**2
 
     def worths_together(self) -> tuple[float, float, float, float]:
         """Return what a report adds to the count of two options together: c, c₁₁, c_z and c_a of the module."""

@@ -101,7 +101,26 @@ def together(chances: Chances, share: float, shares: tuple[float, float], report
     return Together(share, (max(variance, 0.0) / reports) ** 0.5, float(low[0]), float(high[0]))
 
 
-def pair_contributions(chances: Chances, singles: Floats, both: Floats, asked: Floats | None) -> Floats:
+def pair_noise(chances: Chances, singles: tuple[Any, Any]) -> tuple[Floats, Floats]:
+    """Return (at_zero, slope) of the noise in `pair_contributions`: at_zero + answers @ slope.
+
+    Parameters:
+        chances: the chances of the reports.
+        singles: the noise of the contributions to single options, and its slope, each (d,).
+    """
+    at_zero, slope = (np.asarray(each, np.float64) for each in singles)
+    options = len(at_zero)
+    first, second = places_of(options)
+    (none, _), (one, _), (both, _) = chances.moments_together()
+    pairs = options + np.arange(len(first))
+    slopes = np.zeros((options + len(first),) * 2)
+    slopes[range(options), range(options)] = slope
+    slopes[first, pairs] = slopes[second, pairs] = one - none
+    slopes[pairs, pairs] = both - 1 - none - 2 * (one - none)
+    return np.concatenate((at_zero, np.full(len(first), none))), slopes
+
+
+def pair_contributions(chances: Chances, singles: Floats, both: Any, asked: Any) -> Floats:
     """Return the contributions of reports to single options and to each two of them, (n, d + d(d - 1)/2).
 
     Parameters:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ldp_budget.sdk.client_program import Program
     from ldp_budget.sdk.report_relations import Relation
 
-    from ._tick_pairs import Together
+    from ._tick_pairs import PairLaw, Together
 
     Floats = NDArray[np.float64]
 
@@ -390,6 +390,22 @@ class Ticks(FrequencyMechanism):
         _check_pairs(self.chances)
         singles, (held, *asked) = self.contributions(reports), self._shown(self._rows(reports))
         return pair_contributions(self.chances, singles, held, asked[0] if asked else None)
+
+    @property
+    def pair_law(self) -> PairLaw:
+        """The law of `pair_contributions`."""
+        from ldp_budget.sdk.share_laws import AnswerLaw
+
+        from ._tick_pairs import PairLaw
+
+        return PairLaw(AnswerLaw(self.contribution_law), self.chances)
+
+    @property
+    def pair_noise(self) -> tuple[Any, Any]:
+        """(at_zero, slope) of the noise in `pair_contributions`."""
+        from ._tick_pairs import pair_noise
+
+        return pair_noise(self.chances, self.contribution_noise)
 
 
 _BLOCK = 1 << 15

@@ -7,7 +7,7 @@ sample, and are estimated from as a sample of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.public_attributes import PublicAttributes
+    from ldp_budget.sdk.share_laws import ShareLaw
 
     from .moments import Moments
 
@@ -51,6 +52,8 @@ class AskedQuestion:
     place: int | None = None
     item: int | None = None
     """Its number among the items of a grid, which are in one slot of a report."""
+    pairs: bool = False
+    """True if its contributions are those to single options and to each two of them."""
 
     @property
     def unit(self) -> tuple[float, float]:
@@ -65,8 +68,11 @@ class AskedQuestion:
         return low, high - low
 
     @property
-    def law(self) -> AnswerLaw | None:
+    def law(self) -> ShareLaw | None:
         """The law of a contribution, in its unit; None if the mechanism does not state it, or its numbers have no range."""
+        if self.pairs:
+            found: ShareLaw = self.mechanism.pair_law
+            return found
         stated = None if self.mechanism.domain is None else getattr(self.mechanism, "contribution_law", None)
         if stated is None:
             return None
@@ -81,12 +87,30 @@ class AskedQuestion:
 
         Raises `NotSupported` if the mechanism does not state it.
         """
-        stated = getattr(self.mechanism, "contribution_noise", None)
+        stated = getattr(self.mechanism, "pair_noise" if self.pairs else "contribution_noise", None)
         if stated is None:
             why = f"mechanism {self.mechanism.name} does not state the noise of its contributions"
             raise NotSupported(why, hint="Estimate without a population size, or define `contribution_noise`.")
         at_zero, slope = stated
         return Noise(at_zero / self.unit[1] ** 2, slope / self.unit[1] ** 2)
+
+    @property
+    def with_pairs(self) -> AskedQuestion:
+        """The question as one of each option, and of each two options that are ticked together."""
+        return replace(self, pairs=True)
+
+    @property
+    def width(self) -> int:
+        """The number of contributions of a report."""
+        if self.answers is None:
+            return 1
+        number = len(self.answers)
+        return number * (number + 1) // 2 if self.pairs else number
+
+    @property
+    def asks_pairs(self) -> bool:
+        """True if the question also asks which two options people tick together."""
+        return getattr(self.mechanism, "pairs", False) is True
 
     @property
     def has_quantiles(self) -> bool:
@@ -96,6 +120,8 @@ class AskedQuestion:
 
     def contributions(self, reports: Any) -> Any:
         """Return the contributions of reports of this question, (n, d), in its unit."""
+        if self.pairs:
+            return self.mechanism.pair_contributions(reports)
         origin, scale = self.unit
         return (self.mechanism.contributions(reports) - origin) / scale
 
@@ -120,7 +146,7 @@ def table_law(first: AskedQuestion, second: AskedQuestion) -> TableLaw | None:
     if first.place == second.place:
         return None
     one, two = first.law, second.law
-    return None if one is None or two is None else TableLaw(one, two)
+    return TableLaw(one, two) if isinstance(one, AnswerLaw) and isinstance(two, AnswerLaw) else None
 
 
 def questions_of(survey: Collection) -> tuple[AskedQuestion, ...]:
@@ -173,7 +199,7 @@ def read_moments(survey: Collection, asked: AskedQuestion, blocks: Blocks, produ
         NotSupported: there are no reports, or they have no unbiased contributions.
         InvalidParameter: the blocks have different public columns.
     """
-    reader = MomentsReader(1 if asked.answers is None else len(asked.answers), products)
+    reader = MomentsReader(asked.width, products)
     for here, reports, public in _answered(survey, asked, blocks):
         reader.add(asked.contributions(reports), public.take(here))
     return reader.read()
@@ -235,7 +261,7 @@ def _answered(
     survey: Collection, asked: AskedQuestion, blocks: Blocks
 ) -> Iterable[tuple[Any, Any, PublicAttributes]]:
     """Yield who answered a question, their reports, and the attributes of all, for parts of the blocks."""
-    for reports, public in in_parts(blocks, 1 if asked.answers is None else len(asked.answers)):
+    for reports, public in in_parts(blocks, asked.width):
         here, own = asked.of(survey, reports)
         if here.any():
             yield here, own, public

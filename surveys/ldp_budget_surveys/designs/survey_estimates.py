@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -297,6 +298,8 @@ class _Reader:
         number = {"respondents": moments.reports} | ({} if asked.place is None else {"asked": moments.reports})
         row: Row = {**number, "design_effect": means.design_effect}
         row |= self._means(asked, means, self._scale(survey)) | self._quantiles(asked, means, bins, None)
+        together = self._together(asked)
+        row |= self._pairs(together, None)
         if self._by is None:
             return row
         found = groups(survey, self._by)
@@ -304,6 +307,7 @@ class _Reader:
             {"group": name, "respondents": each.respondents}
             | self._means(asked, each, self._scale(survey), group=True)
             | self._quantiles(asked, each, bins, name)
+            | self._pairs(together, name)
             for name, each in found.items()
         ]
         if "cap" in row:
@@ -370,6 +374,27 @@ class _Reader:
         assert isinstance(asked.mechanism, NumericMechanism)
         cells = None if group is None else bins.where(self._by or "", group)
         return quantiles(asked.mechanism, means, bins, self.level, cells)
+
+    def _together(self, asked: AskedQuestion) -> tuple[AskedQuestion, Survey] | None:
+        """Return the question of options ticked together, and its survey; None if it is not asked."""
+        if not asked.asks_pairs:
+            return None
+        both = asked.with_pairs
+        moments = read_moments(self.source.survey, both, self.source.blocks(), SQUARES)
+        return both, self.survey(moments, both.law, self._noise(both))
+
+    def _pairs(self, together: tuple[AskedQuestion, Survey] | None, group: str | None) -> Row:
+        """Return the shares of people who ticked two options together, the largest first; of a group, or of all."""
+        if together is None:
+            return {}
+        asked, survey = together
+        means = survey.means(None if group is None else survey.where(self._by or "", group))
+        names = asked.answers or ()
+        rows = [
+            {"answers": list(both)} | each
+            for both, each in zip(combinations(names, 2), share_rows(means, self.level)[len(names) :], strict=True)
+        ]
+        return {"pairs": sorted(rows, key=lambda row: -row["share"])}
 
     def _gaps(self, asked: AskedQuestion, first: str, second: str, gap: Difference) -> Iterator[Row]:
         """Yield the difference of two groups in each answer, or in the mean."""
