@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from math import exp, inf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,16 +18,6 @@ from ldp_budget_surveys.regression.likelihood import MultinomialModel
 from ldp_budget_surveys.regression.linear import by_normal_errors, linear
 from ldp_budget_surveys.regression.sample import Sample
 
-REFERENCE = Path(__file__).parents[2] / "data" / "regression_reference.json"
-"""Figures of mpmath with 40 digits: weights, strata and clusters; `std_errors_model` are those of RRreg's RRlog."""
-
-
-def _case(name: str) -> tuple[dict[str, Any], dict[str, Any], Sample]:
-    case = json.loads(REFERENCE.read_text(encoding="utf-8"))[name]
-    data = case["data"]
-    rows = np.ones(len(data["report"]))
-    return case, data, Sample.of(rows, data["weight"], np.array(data["stratum"]), np.array(data["cluster"]))
-
 
 def _chances(epsilon: float, answers: int) -> tuple[float, float]:
     e = exp(epsilon)
@@ -42,30 +30,6 @@ def _reports(y: Any, epsilon: float, answers: int, rng: np.random.Generator) -> 
     report = np.where(rng.random(len(y)) < p, y, (y + rng.integers(1, answers, len(y))) % answers)
     held = report[:, None] == np.arange(answers)
     return np.where(held, p, q), (held - q) / (p - q)
-
-
-def test_linear_model_of_a_designed_sample_equals_the_reference_to_ten_digits() -> None:
-    case, data, sample = _case("regression-linear")
-    p, q = _chances(case["parameters"]["epsilon"], case["parameters"]["d"])
-    z = ((np.array(data["report"]) == case["parameters"]["target"]) - q) / (p - q)
-    x = np.column_stack((np.ones(len(z)), data["x1"], data["x2"]))
-    fit = linear(x, z, sample, ("one", "x1", "x2"))
-    assert fit.values == pytest.approx(case["expected"]["coefficients"], rel=1e-10)
-    assert np.sqrt(fit.covariance.diagonal()) == pytest.approx(case["expected"]["std_errors"], rel=1e-10)
-    assert fit.freedom == case["expected"]["degrees_of_freedom"]
-
-
-def test_logistic_model_of_a_designed_sample_equals_the_reference_to_ten_digits() -> None:
-    case, data, sample = _case("regression-logistic")
-    p, q = _chances(case["parameters"]["epsilon"], 2)
-    likelihood = np.where(np.array(data["report"])[:, None] == np.arange(2), p, q)
-    x = np.column_stack((np.ones(len(likelihood)), data["x"]))
-    model, expected = MultinomialModel(likelihood, x, sample, ("one", "x")), case["expected"]
-    found = model.coefficients(0.95)
-    assert [each.estimate for each in found] == pytest.approx(expected["coefficients_by_answer"][0], rel=1e-10)
-    assert [each.std_error for each in found] == pytest.approx(expected["std_errors_design"][0], rel=1e-10)
-    assert model.model_errors() == pytest.approx(expected["std_errors_model"][0], rel=1e-10)
-    assert model.freedom == expected["degrees_of_freedom"]
 
 
 def test_multinomial_model_equals_another_maximizer() -> None:
