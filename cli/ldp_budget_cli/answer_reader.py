@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.arrow_tables import Stretch
 
-    from .input_tables import CsvTable, Note, Table
+    from .input_tables import CsvTable, Note, SheetTable, Table
 
 _NOTHING_DONE = "Nothing was written."
 
@@ -193,7 +193,7 @@ class AnswerReader:
 
     # -- row by row ------------------------------------------------------------------------------------------
 
-    def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
+    def _of_rows(self, table: CsvTable | SheetTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
         self._footers = None if user_place is None else Footers(table.columns, user_place)
         while some := list(islice(each, _ROWS)):

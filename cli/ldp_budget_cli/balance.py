@@ -190,7 +190,7 @@ def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
     "--users",
     "file",
     metavar="FILE",
-    help="Show the users of FILE: CSV, Parquet or Arrow (- for standard input).",
+    help="Show the users of FILE: CSV, Excel, Parquet or Arrow (- for standard input).",
 )
 @click.option(
     "--all", "every_account", is_flag=True, help="Show every account by its number: a ledger holds no names."

@@ -17,6 +17,7 @@ from ldp_budget._lookalikes import difference, near, skeleton
 from ldp_budget._validation import canonical_text
 from ldp_budget.reports.answer_texts import folded
 
+from .input_tables import chosen_sheet, sheet_option
 from .notes import print_note
 from .number_types import WholeRange
 from .output import JSON, LINES, counted, options, print_json, print_rows
@@ -156,7 +157,7 @@ _strata = _design_option(
 )
 _clusters = _design_option("--clusters", "COLUMN", "The public column of the clusters of the sample.")
 
-sample_options = options(_weights, _strata, _clusters)
+sample_options = options(_weights, _strata, _clusters, sheet_option)
 """The options of `regress`."""
 design_options = options(
     _weights,
@@ -173,6 +174,7 @@ design_options = options(
         "The sample is of N people: lower the variance of sampling, not the noise (finite population correction).",
         type=WholeRange(min=1),
     ),
+    sheet_option,
 )
 
 
@@ -205,11 +207,11 @@ def design_of(ctx: click.Context, columns: Sequence[str], excluded: Sequence[str
     if weights is not None and weights not in columns:
         if not os.path.isfile(weights):
             _check_column("weights", weights, columns, "a file or ")
-        weights = read_table_rows(weights, "weights")
+        weights = read_table_rows(weights, "weights", chosen_sheet())
     table = given.get("table")
     return DesignOptions(
         weights,
-        read_table_rows(given["rake"], "rake") if "rake" in given else None,
+        read_table_rows(given["rake"], "rake", chosen_sheet()) if "rake" in given else None,
         tuple(given.get("strata", ())),
         given.get("clusters"),
         given.get("by"),

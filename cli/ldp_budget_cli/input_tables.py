@@ -3,7 +3,7 @@
 A CSV file has a header line, or columns that are numbered from 1 (`--no-header`). Empty lines are not rows. An
 invalid row is an error that names its line and its column. A caller that passes a note function gets such rows with the
 reason instead, and the row is left out. Parquet and Arrow files are columns of text as well, see `ArrowTable`; they
-have rows, but no lines.
+have rows, but no lines. A sheet of an Excel file has rows too, and its messages name cells.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from click.core import ParameterSource
 from ldp_budget._lookalikes import difference
 from ldp_budget._validation import canonical_text, shown
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.reports.tables import CSV, HEAD, kind_of, named_kind, opened, shown_place
+from ldp_budget.reports.tables import CSV, EXCEL, HEAD, kind_of, named_kind, opened, shown_place
 
 from .errors import did_you_mean, where_to_look
 from .notes import print_note
 from .output import cell, counted, finite, marked, options
-from .people import IMPORT_ID
+from .people import IMPORT_ID, is_total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,6 +88,28 @@ def _layout(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
     return value
 
 
+_SHEET = "ldp_budget.sheet"
+
+
+def _kept_sheet(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    ctx.meta[_SHEET] = value
+
+
+sheet_option = click.option(
+    "--sheet",
+    metavar="NAME",
+    expose_value=False,
+    callback=_kept_sheet,
+    help="The sheet of an Excel file [default: the only visible one that is not blank]",
+)
+
+
+def chosen_sheet() -> str | None:
+    """Return the sheet that the running command was given."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_SHEET)
+
+
 layout_options = options(
     click.option(
         "--delimiter",
@@ -100,6 +122,7 @@ layout_options = options(
         "--encoding", default="utf-8", metavar="E", callback=_layout, help="The encoding of FILE [default: utf-8]"
     ),
     click.option("--no-header", is_flag=True, help="FILE has no header line; its columns are named 1, 2, …"),
+    sheet_option,
 )
 
 
@@ -328,8 +351,37 @@ class ArrowTable(Table):
         return f"--user-column is missing: the column of the users. {self.path} has: {', '.join(self.columns)}"
 
 
+class SheetTable(Table):
+    """A sheet of an Excel file: its `columns`, and its `rows`."""
+
+    def __init__(self, path: str, layout: Layout, binary: io.BufferedReader[Any]) -> None:
+        from ldp_budget_surveys.excel_tables import read_sheet
+
+        self._sheet = read_sheet(path, binary, chosen_sheet(), header=layout.header)
+        super().__init__(path, self._sheet.columns, header=layout.header)
+        for note in self._sheet.notes:
+            print_note(f"Note: {note}")
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows below the headings. A row that begins with the word total is an error."""
+        for number, (line, cells) in enumerate(self._sheet.rows, 1):
+            row = Row(line, number, cells, "")
+            first = next(place for place, each in enumerate(cells) if each.strip())
+            if is_total(cells[first]):
+                raise click.ClickException(
+                    f"{self.where(row, first)}: {cells[first]!r} begins a row of totals. Nothing was written or charged. "
+                    "Delete the rows of totals."
+                )
+            yield row
+
+    def where(self, row: Row, column: int | None = None, *, counted: bool = False) -> str:
+        if column is None:
+            return f"{self.path}, row {row.line}"
+        return f"{self.path}, cell {self._sheet.letters[column]}{row.line}, column {self.columns[column]}"
+
+
 @contextmanager
-def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
+def open_table(path: str, layout: Layout) -> Iterator[CsvTable | SheetTable | ArrowTable]:
     """Open a table in a file, at a URL that fsspec opens, or on standard input for `-`.
 
     A read error while the table is open is an error that names the table.
@@ -339,8 +391,11 @@ def open_table(path: str, layout: Layout) -> Iterator[CsvTable | ArrowTable]:
         with _opened(path) as binary:
             head = binary.peek(HEAD)[:HEAD]
             kind = kind_of(path, shown, head)
+            _check_options(shown, kind)
             if kind == CSV:
                 yield from _csv_table(path, shown, layout, binary)
+            elif kind == EXCEL:
+                yield SheetTable(shown, layout, binary)
             else:
                 yield _arrow_table(path, shown, kind, binary)
     except OSError as error:
@@ -364,12 +419,18 @@ def _csv_table(path: str, shown: str, layout: Layout, binary: io.BufferedReader)
 def _arrow_table(path: str, shown: str, kind: str, binary: io.BufferedReader) -> ArrowTable:
     from ldp_budget.reports.arrow_tables import ArrowFile
 
-    context = click.get_current_context(silent=True)
-    for name in ("delimiter", "encoding", "no_header"):
-        if context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} is for CSV files, and {shown} is {kind}. Leave it out.")
     return ArrowTable(shown, ArrowFile(path, kind, binary))
+
+
+def _check_options(shown: str, kind: str) -> None:
+    """Raise a click error for an option of the command that is for files of another kind."""
+    context = click.get_current_context(silent=True)
+    kinds = {"delimiter": (CSV,), "encoding": (CSV,), "no_header": (CSV, EXCEL), "sheet": (EXCEL,)}
+    for name, suits in kinds.items():
+        given = context is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and kind not in suits:
+            option, files = name.replace("_", "-"), "Excel" if suits == (EXCEL,) else "CSV"
+            raise click.UsageError(f"--{option} is for {files} files, and {shown} is {kind}. Leave it out.")
 
 
 @contextmanager

@@ -69,6 +69,12 @@ def why_no_user(text: str, exact: bool) -> str:
     return f"{NO_PERSON}: {user!r}"
 
 
+def is_total(text: str) -> bool:
+    """True if a cell is the word for a total, as it begins a row of totals."""
+    found = _ODD.match(canonical_text(text))
+    return found is not None and found["total"] is not None
+
+
 def _whole(user: str) -> str:
     return str(int(value_of(user) or 0))
 

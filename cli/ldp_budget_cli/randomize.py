@@ -129,7 +129,7 @@ def randomize(
 ) -> None:
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file.
 
-    FILE is CSV, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input. For a survey, FILE has a
+    FILE is CSV, Excel, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input. For a survey, FILE has a
     column for each question. With --user-column, a user is asked the same questions in every round.
 
     \b

@@ -209,7 +209,7 @@ def _print(receipt: Receipt, as_json: bool, *, err: bool = False) -> None:
 
 @mechanism_command(
     "Charge every user of FILE for one report; a user who is listed twice is charged twice.\n\n"
-    "FILE is CSV, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input. Exit code 0 although users "
+    "FILE is CSV, Excel, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input. Exit code 0 although users "
     "were refused; with --strict 3. There is no --label: a labelled report depends on the user's earlier ones, so "
     "charge it with spend.",
     example="spend-many users.csv {} --key 2027-03-01",

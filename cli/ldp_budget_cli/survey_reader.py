@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ldp_budget.registry.questionnaire import Question, Questionnaire
 
     from .answer_reader import Reading
-    from .input_tables import CsvTable, Note, Table
+    from .input_tables import CsvTable, Note, SheetTable, Table
 
 _ROWS = 20_000
 
@@ -108,7 +108,7 @@ class SurveyReader(AnswerReader):
             return []
         return option_columns(table.columns, column, question.categories or ()) or []
 
-    def _of_rows(self, table: CsvTable, place: int, user_place: int | None) -> Iterator[Batch]:
+    def _of_rows(self, table: CsvTable | SheetTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
         self._footers = None if user_place is None else Footers(table.columns, user_place)
         while some := list(islice(each, _ROWS)):

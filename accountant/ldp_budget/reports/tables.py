@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # -- kinds of tables -----------------------------------------------------------------------------------------
 
 CSV, PARQUET, ARROW, STREAM = "a CSV file", "a Parquet file", "an Arrow file", "an Arrow stream"
+EXCEL = "an Excel file"
 
 SUFFIXES = {
     ".parquet": PARQUET,
@@ -38,6 +39,8 @@ SUFFIXES = {
     ".feather": ARROW,
     ".ipc": ARROW,
     ".arrows": STREAM,
+    ".xlsx": EXCEL,
+    ".xlsm": EXCEL,
 }
 """Kind of a file by its ending; any other name is that of a CSV file."""
 
@@ -120,6 +123,8 @@ def kind_of(path: str, shown: str, head: bytes) -> str:
     if head.startswith(b"PAR1") and (len(head) < 5 or head[4] not in _TEXT):
         return PARQUET
     named = named_kind(path)
+    if named == EXCEL and head.startswith(b"PK\x03\x04"):
+        return EXCEL
     if head.startswith((b"FEA1", b"PARE")):
         what = "a Feather file of version 1" if head.startswith(b"FEA1") else "an encrypted Parquet file"
         raise TableError(shown, f"it is {what}, which cannot be read")

@@ -1,4 +1,4 @@
-"""Side tables of an estimate, weights and totals, from CSV files as spreadsheet programs write them."""
+"""Side tables of an estimate, weights and totals, from Excel files and from CSV files as spreadsheet programs write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ldp_budget.errors import InvalidParameter, TableError
 from ldp_budget.reports.public_attributes import canonical_value
-from ldp_budget.reports.tables import CSV, HEAD, kind_of
+from ldp_budget.reports.tables import CSV, EXCEL, HEAD, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,8 @@ _OTHERS = (";", "\t", "|")
 _ENCODING = "Save it as CSV UTF-8."
 
 
-def read_table_rows(path: str | os.PathLike[str], option: str) -> list[dict[str, str]]:
-    """Return the rows of a CSV file with a header, as texts in the form in which they are compared.
+def read_table_rows(path: str | os.PathLike[str], option: str, sheet: str | None = None) -> list[dict[str, str]]:
+    """Return the rows of a CSV or Excel file with a header, as texts in the form in which they are compared.
 
     The separator is a comma, the one that a first line `sep=;` names, or the only other one in the header: a semicolon,
     a tab or a bar.
@@ -29,6 +29,7 @@ def read_table_rows(path: str | os.PathLike[str], option: str) -> list[dict[str,
     Parameters:
         path: the path of the file.
         option: the option that named it, for messages.
+        sheet: the sheet of an Excel file; None for the only one.
 
     Raises:
         InvalidParameter: the file cannot be read, a quote does not close, a column appears twice, or a row has another
@@ -44,14 +45,9 @@ def read_table_rows(path: str | os.PathLike[str], option: str) -> list[dict[str,
         ) from None
     except OSError as error:
         raise InvalidParameter(option, "a CSV file in UTF-8", f"{place} ({error.strerror})") from None
-    if kind != CSV:
+    if kind not in (CSV, EXCEL):
         raise InvalidParameter(option, "a CSV file in UTF-8", f"{place}, {kind}", hint=_ENCODING)
-    try:
-        with open(place, encoding="utf-8-sig", newline="") as file:
-            lines = list(_lines(list(file), place, option))
-    except UnicodeDecodeError as error:
-        found = f"{place} (byte 0x{error.object[error.start]:02x} is not UTF-8)"
-        raise InvalidParameter(option, "a CSV file in UTF-8", found, hint=_ENCODING) from None
+    lines = _of_text(place, option) if kind == CSV else _of_sheet(place, sheet)
     header = [canonical_value(cell) for cell in lines[0][1]] if lines else []
     for name in header:
         if header.count(name) > 1:
@@ -61,6 +57,25 @@ def read_table_rows(path: str | os.PathLike[str], option: str) -> list[dict[str,
             expected = f"{len(header)} cells in each row of {place}, as in its header"
             raise InvalidParameter(option, expected, f"{len(line)} in row {number}")
     return [dict(zip(header, map(canonical_value, line), strict=True)) for _, line in lines[1:]]
+
+
+def _of_sheet(place: str, sheet: str | None) -> list[tuple[int, list[str]]]:
+    """Return the headings and the rows of an Excel file, each with its number."""
+    from ..excel_tables import read_sheet
+
+    with open(place, "rb") as file:
+        found = read_sheet(place, file, sheet)
+    return [(0, found.columns), *found.rows]
+
+
+def _of_text(place: str, option: str) -> list[tuple[int, list[str]]]:
+    """Return the lines of a CSV file that are not empty, each with its number."""
+    try:
+        with open(place, encoding="utf-8-sig", newline="") as file:
+            return list(_lines(list(file), place, option))
+    except UnicodeDecodeError as error:
+        found = f"{place} (byte 0x{error.object[error.start]:02x} is not UTF-8)"
+        raise InvalidParameter(option, "a CSV file in UTF-8", found, hint=_ENCODING) from None
 
 
 def _lines(texts: list[str], place: str, option: str) -> Iterator[tuple[int, list[str]]]:

@@ -58,7 +58,7 @@ def imports() -> grimp.ImportGraph:
         ("ldp_budget_cli", {"click", "matplotlib"}),
         (
             "ldp_budget_surveys",
-            {"numpy", "scipy", "cryptography", "apache_beam", "formulaic", "pandas", "weasyprint"},
+            {"numpy", "scipy", "cryptography", "apache_beam", "formulaic", "openpyxl", "pandas", "weasyprint"},
         ),
         ("ldp_budget_verify", {"numpy", "scipy", "pytest"}),
     ],

@@ -1,0 +1,129 @@
+"""Excel files in place of tables: every command that reads a table reads a sheet."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from command_line import CommandLine
+
+openpyxl = pytest.importorskip("openpyxl", reason="the extra excel is not installed")
+
+ROWS = [["user", "region", "mood"], ["007", "north", "good"], [8, "south", "bad"], ["cy", "north", "good"]]
+TEXT = "user,region,mood\n007,north,good\n8,south,bad\ncy,north,good\n"
+
+
+def save(place: Path, *rows: list[Any], **sheets: list[list[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for title, cells in sheets.items():
+        book.create_sheet(title)
+        for row in cells:
+            book[title].append(row)
+    book.save(place)
+    return place
+
+
+def begin(command: CommandLine) -> None:
+    command("policy", "set", "default", "--limit", "lifetime=20")
+    command("collection", "add", "mood", "grr", "--epsilon", "1", "--categories", "good,bad")
+
+
+@pytest.fixture
+def moods(command: CommandLine, begun: Callable[..., None]) -> CommandLine:
+    begun(begin, command)
+    return command
+
+
+def test_sheet_charges_the_users_that_the_csv_file_charged(moods: CommandLine, tmp_path: Path) -> None:
+    people, text = save(tmp_path / "people.xlsx", *ROWS), tmp_path / "people.csv"
+    text.write_text(TEXT, encoding="utf-8")
+    assert moods.json("spend-many", text, "mood", "--key", "k")["spent"] == 3
+    assert moods.json("spend-many", people, "mood", "--key", "k") == {"spent": 0, "refused": 0, "repeated": 3}
+    shown = [moods("balance", "--users", place, "--csv").stdout for place in (people, text)]
+    assert shown[0] == shown[1]
+    users = [row["user"] for row in moods.json("balance", "--users", people)]
+    assert users == ["007", "8", "cy"]
+
+
+def test_randomize_reads_answers_and_public_columns_of_a_sheet(moods: CommandLine, tmp_path: Path) -> None:
+    people, out = save(tmp_path / "people.xlsx", [], others=ROWS), tmp_path / "r"
+    words = ("--column", "mood", "--user-column", "user", "--public", "region", "--spend", "--out", out)
+    moods("randomize", "mood", people, "--sheet", "others", *words)
+    found = moods.json("estimate", "mood", out, "--by", "region")
+    assert (found["respondents"], found["public"]["smallest"]) == (3, 1)
+
+
+def test_invalid_answer_is_named_by_its_cell(moods: CommandLine, tmp_path: Path) -> None:
+    people = save(tmp_path / "people.xlsx", *ROWS, ["di", "north", True])
+    words = ("randomize", "mood", people, "--column", "mood", "--out", tmp_path / "r")
+    assert "people.xlsx, cell C5, column mood: 'true' is not an answer" in moods.error(*words)
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("word", ["Total", "합계", "Grand total:"])
+def test_row_of_totals_is_refused_by_its_cell_and_nobody_is_charged(
+    moods: CommandLine, tmp_path: Path, word: str
+) -> None:
+    people = save(tmp_path / "people.xlsx", *ROWS, [word, None, 3])
+    for words in (("spend-many", people, "mood"), ("spend-many", people, "mood", "--user-column", "region")):
+        assert f"cell A5, column user: {word!r} begins a row of totals" in moods.error(*words)
+    assert moods.json("ledger", "stats")["users"] == 0
+
+
+def test_estimate_weights_come_from_a_sheet(moods: CommandLine, tmp_path: Path) -> None:
+    text, out = tmp_path / "people.csv", tmp_path / "r"
+    text.write_text(TEXT, encoding="utf-8")
+    moods("randomize", "mood", text, "--column", "mood", "--public", "region", "--out", out)
+    rows: list[list[Any]] = [["region", "weight"], ["north", 1.5], ["south", 0.5]]
+    book, plain = save(tmp_path / "w.xlsx", ["notes"], weights=rows), tmp_path / "w.csv"
+    plain.write_text("region,weight\nnorth,1.5\nsouth,0.5\n", encoding="utf-8")
+    found = moods.json("estimate", "mood", out, "--weights", book, "--sheet", "weights")
+    assert found == moods.json("estimate", "mood", out, "--weights", plain)
+    assert "there are 2 sheets: Sheet, weights" in moods.error("estimate", "mood", out, "--weights", book)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("people.xlsx", ("--delimiter", ";"), "--delimiter is for CSV files, and"),
+        ("people.csv", ("--sheet", "a"), "--sheet is for Excel files, and"),
+    ],
+)
+def test_option_for_files_of_another_kind_is_refused(
+    moods: CommandLine, tmp_path: Path, name: str, options: tuple[str, ...], why: str
+) -> None:
+    save(tmp_path / "people.xlsx", *ROWS)
+    (tmp_path / "people.csv").write_text(TEXT, encoding="utf-8")
+    assert why in moods.error("spend-many", tmp_path / name, "mood", *options, code=2)
+
+
+def test_sheet_without_headings_names_its_columns_by_numbers(moods: CommandLine, tmp_path: Path) -> None:
+    people = save(tmp_path / "people.xlsx", *ROWS[1:])
+    words = ("spend-many", people, "mood", "--no-header", "--user-column", "1")
+    assert moods.json(*words)["spent"] == 3
+
+
+def test_percentages_are_read_as_they_are_held_with_a_note(moods: CommandLine, tmp_path: Path) -> None:
+    moods("collection", "add", "part", "laplace", "--epsilon", "1", "--lower", "0", "--upper", "1")
+    people = save(tmp_path / "people.xlsx", ["user", "part"], ["ada", 0.5])
+    book = openpyxl.load_workbook(people)
+    book.active["B2"].number_format = "0%"
+    book.save(people)
+    shown = moods("randomize", "part", people, "--column", "part", "--out", tmp_path / "r").stderr
+    assert "cell B2 is shown in the format 0%, and holds 0.5, which is read" in shown
+
+
+def test_excel_file_without_openpyxl_says_what_to_install(
+    moods: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = save(tmp_path / "people.xlsx", *ROWS)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert "Install it: pip install 'ldp-budget[excel]'" in moods.error("spend-many", people, "mood")
