@@ -20,7 +20,8 @@ EXAMPLE = "oue"
 # A path without a ledger: collections of the local ledger are no part of the page.
 NO_LEDGER = os.devnull + "/none"
 SHARED = 3
-"""An option with the same help in so many commands is described once, in the overview."""
+"""An option with the same help in so many commands is described once, in the overview; so is one that two commands have,
+if it means the same wherever it is."""
 
 _GROUPS = {
     "Start": ("demo",),
@@ -135,7 +136,12 @@ def shared_options() -> list[tuple[str, str]]:
     for command, context in leaves(cli.list_commands(root())):
         for option in options_of(command, context):
             counted[spelled(option, context), helped(option, context)] += 1
-    return [option for option, number in counted.most_common() if number >= SHARED]
+    meanings = Counter(spelling for spelling, _ in counted)
+    return [
+        (spelling, text)
+        for (spelling, text), number in counted.most_common()
+        if number >= SHARED or (number > 1 and meanings[spelling] == 1)
+    ]
 
 
 def spelled(option: click.Option, context: click.Context) -> str:
@@ -217,8 +223,8 @@ def overview() -> Iterator[str]:
         "",
         "## Shared options",
         "",
-        "Many commands have these options. The pages of the groups only name them. `--json` prints one JSON value on "
-        "standard output: an object, or an array for rows. Progress and notes go to standard error.",
+        "Several commands have these options, and almost every command has `--json`. The pages of the groups only name "
+        "them. `--json` prints an object, or an array for rows. Progress and notes go to standard error.",
         "",
         "| option | meaning |",
         "| --- | --- |",
@@ -263,7 +269,7 @@ def groups_page(titles: list[str]) -> Iterator[str]:
 
 
 def prose(command: click.Command, *usages: str) -> Iterator[str]:
-    """The help text; the usage and the examples in it are one block."""
+    """The help text; the usage, unless it is that of the heading, and the examples are one block."""
     examples: list[str] = []
     for paragraph in re.split(r"\n\s*\n", cleandoc(command.help or "")):
         lines = paragraph.replace("\b", "").strip("\n").splitlines()
@@ -275,6 +281,7 @@ def prose(command: click.Command, *usages: str) -> Iterator[str]:
             yield from (coded(" ".join(line.strip() for line in lines)), "")
     # An example without arguments says what the usage says.
     examples = [each for each in examples if not any(usage.startswith(f"{each} ") for usage in usages)]
+    usages = tuple(each for each in usages if not re.fullmatch(r"ldp-budget [a-z -]+ \[OPTIONS\]", each))
     if usages or examples:
         yield from ("```text", *usages, *examples, "```", "")
 
@@ -294,6 +301,6 @@ def option_list(command: click.Command, context: click.Context, shared: list[tup
         yield f"- `{spelled(option, context)}`: {helped(option, context)}"
     if rows:
         yield ""
-    if named:
-        listed = ", ".join(f"`{option.opts[0]}`" for option in named)
-        yield from (f"[Shared options](../commands.md#shared-options): {listed}.", "")
+    listed = ", ".join(f"`{option.opts[0]}`" for option in named if option.opts[0] != "--json")
+    if listed:
+        yield from (f"[Shared](../commands.md#shared-options): {listed}.", "")

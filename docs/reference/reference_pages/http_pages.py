@@ -32,16 +32,14 @@ SUBJECTS = {
 }
 """The title and the subject of each tag of the OpenAPI description."""
 PAGES = {
-    "users": ("Users and charges", ("spending", "users")),
-    "policies": ("Policies", ("policies",)),
-    "collections": ("Collections and reports", ("collections", "reports", "respondents")),
-    "calculations": ("Calculations", ("questions",)),
+    "users": ("Charges, users and policies", ("spending", "users", "policies")),
+    "collections": ("Collections, reports and calculations", ("collections", "reports", "respondents", "questions")),
     "ledger": ("Ledger and monitoring", ("ledger", "overview", "officer", "watching", "about")),
 }
 """The pages: a title and the subjects of each."""
 EXAMPLES = Path(ldp_budget_service.__file__).with_name("examples.json")
 WIDTH = 100
-MOST_LINES = 14
+MOST_LINES = 10
 """Of a response; the rest is cut."""
 COMMON = (
     "malformed",
@@ -60,6 +58,8 @@ COMMON = (
 """The error codes of every operation that needs an API key and the ledger."""
 EVERYWHERE = {"min_position": "journal-positions", "Idempotency-Key": "idempotency-keys"}
 """Parameters that the conventions describe once, with the heading."""
+THERE = ("position-not-reached", "key-conflict")
+"""The error codes of these parameters, which the conventions name."""
 MEANINGS = {
     "user": "The user.",
     "users": "The users; for `compare` their number.",
@@ -160,8 +160,8 @@ def subjects_page(title: str, subjects: dict[str, list[tuple[str, str, dict[str,
     yield from (
         f"# HTTP: {title}",
         "",
-        f"{about} [Conventions](../http.md) has authentication, scopes, idempotency keys, bound keys and the problems of "
-        "every operation. Requests are shown without the API key.",
+        f"{about} [Conventions](../http.md) has authentication, idempotency keys and the problems of every operation. "
+        "Requests are shown without the API key.",
         "",
     )
     shown: dict[str, str] = {}
@@ -220,7 +220,7 @@ def parameter_list(operation: dict[str, Any]) -> Iterator[str]:
         if one["name"] in EVERYWHERE
     ]
     if links:
-        yield from (f"Also: {', '.join(links)}.", "")
+        yield from (f"Also {', '.join(links)}.", "")
 
 
 def body_list(name: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
@@ -319,7 +319,7 @@ def response(name: str, example: dict[str, Any], shown: dict[str, str]) -> Itera
             lines = [line if len(line) <= 2 * WIDTH else line[: 2 * WIDTH] + " …" for line in lines]
         lines = cut(lines)
     else:
-        lines = cut(compact(answer))
+        lines = cut(compact(answer[:1] if isinstance(answer, list) else answer))
     whole = not isinstance(answer, str) and not any("…" in line for line in lines)
     yield from (f"Response {example['status']}:", "", f"```{'json' if whole else 'text'}", *lines, "```", "")
 
@@ -364,14 +364,12 @@ def problems(operation: dict[str, Any]) -> Iterator[str]:
     links = []
     for status, described in sorted(operation["responses"].items()):
         codes = described["description"].partition(": ")[2].split(", ") if int(status) >= 400 else []
-        links += [f"{status} [{code}](../errors.md#{code})" for code in codes if code not in COMMON]
+        links += [f"{status} [{code}](../errors.md#{code})" for code in codes if code not in (*COMMON, *THERE)]
     if links:
         yield from (f"Problems: {', '.join(links)}.", "")
 
 
 def common_problems() -> Iterator[str]:
-    """The table of the codes that every operation has."""
-    yield from ("", "| status | code |", "| --- | --- |")
-    for code in sorted(COMMON, key=lambda code: (STATUSES[code], code)):
-        yield f"| {STATUSES[code]} | [{code}](errors.md#{code}) |"
-    yield ""
+    """The codes that every operation has."""
+    listed = sorted(COMMON, key=lambda code: (STATUSES[code], code))
+    yield from ("", ", ".join(f"{STATUSES[code]} [{code}](errors.md#{code})" for code in listed) + ".", "")

@@ -1,11 +1,12 @@
 """The cards of the mechanisms: an overview, and the generated part of each card, its names and parameters.
 
-The rest of a card is written by hand, in `docs/reference/mechanisms/NAME.md`. `HEADINGS` are its sections.
+The rest of a card is written by hand, in `docs/reference/mechanisms/NAME.md`.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,15 +22,6 @@ from .python_pages import toctree
 FOLDER = Path(__file__).parents[1] / "mechanisms"
 LEADING = "grr"
 """The alias under which its mechanism is documented: the field's name for it."""
-HEADINGS = (
-    "Definition",
-    "Parameters",
-    "Privacy loss",
-    "Variance",
-    "When to use it",
-    "Example",
-    "References",
-)
 
 
 def mechanisms() -> dict[str, type[Mechanism]]:
@@ -65,7 +57,7 @@ def parameters(mechanism: type[Mechanism]) -> Iterator[str]:
 
 def _row(field: fields.Field[Any]) -> str:
     unit = getattr(field, "unit", "")
-    value = field.expected + (f", in {unit}" if unit else "")
+    value = re.sub("^a number |^a whole number from |^one of ", "", field.expected) + (f", in {unit}" if unit else "")
     return f"- `--{field.name.replace('_', '-')}` ({given(field)}; {value}): {field.help}"
 
 
@@ -88,13 +80,7 @@ def overview() -> Iterator[str]:
     yield from (
         "# Mechanisms",
         "",
-        "A card for each mechanism: definition, parameters, privacy loss, variance, when to use it, an example and "
-        "references. To choose one, read [the guide](../../guides/choosing-a-mechanism.md), or let `compare` rank them:",
-        "",
-        "```text",
-        "ldp-budget compare --epsilon 1 --domain-size 7 --users 10000",
-        "ldp-budget compare --epsilon 1 --lower 0 --upper 10 --users 10000",
-        "```",
+        "A card for each mechanism. To choose one, read [the guide](../../guides/choosing-a-mechanism.md).",
         "",
         "`--epsilon` is the privacy loss of one report, the natural logarithm of a ratio of probabilities. `lower`, `upper`, "
         "`maximum`, `sensitivity`, `scale` and `sigma` are in the unit of the users' values.",

@@ -92,8 +92,8 @@ PARTS: tuple[tuple[str, str, Names], ...] = (
     ),
     (
         "Estimators for a plugin",
-        "What the server part of a mechanism uses, with [CountAggregate](reports.md#countaggregate) and "
-        "[SumAggregate](reports.md#sumaggregate).",
+        "What the server part of a mechanism uses, with [CountAggregate](mechanisms.md#countaggregate) and "
+        "[SumAggregate](mechanisms.md#sumaggregate).",
         (
             (estimates, ("SupportLaw", "StudentLaw", "BoundedMeanEstimate", "NoiseMeanEstimate", "BitMeanEstimate")),
             (interpreter, ("pack_rows", "bit_of", "column_sums")),

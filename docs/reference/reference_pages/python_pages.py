@@ -22,28 +22,21 @@ FUNCTIONS = (
     ("Report files and aggregates", ("read_reports", "writer_to", "partitions_in", "open_partition")),
     ("Aggregate and release reports", ("aggregate", "aggregate_reports", "release")),
 )
-"""The sections of the page of functions."""
+"""The sections of functions."""
 
 CLASSES = {
     "ledger": (
-        "Ledgers and access",
-        "Open a ledger or a service, operate it, and manage who may call it.",
-        "Accountant BudgetClient Client LedgerOperations Integrity Overview Principal ApiKeys ApiKey Record",
-    ),
-    "charges": (
-        "Policies, charges and balances",
-        "What a policy holds, and what a charge and a question about a budget return.",
+        "Ledgers, charges and balances",
+        "Open a ledger or a service, operate it, and manage who may call it. What a policy holds, and what a charge and a "
+        "question about a budget return.",
+        "Accountant BudgetClient Client LedgerOperations Integrity Overview Principal ApiKeys ApiKey Record "
         "Limit Plan Policy PolicyTerms PolicyOptions ChargeOptions RunOptions SeriesOptions Receipt LimitState Amounts "
         "Balance Remaining BudgetPoint Binding Spend SpendResult BulkResult Bound",
     ),
     "mechanisms": (
-        "Mechanisms and checks",
-        "A mechanism, what it says of two inputs, and the results of its checks.",
-        "Mechanism FrequencyMechanism NumericMechanism Comparison Case Factor Verification Audit",
-    ),
-    "reports": (
-        "Collections, reports and estimates",
-        "The set-up that clients and server share, files of reports, and what is estimated from them.",
+        "Mechanisms, reports and estimates",
+        "A mechanism and its checks, collections, files of reports, what is estimated from them, and all functions.",
+        "Mechanism FrequencyMechanism NumericMechanism Comparison Case Factor Verification Audit "
         "Collection CountEstimate MeanEstimate ConsistentEstimate CountAggregate SumAggregate Partial ReportWriter "
         "PartitionWriter Partition Released",
     ),
@@ -55,12 +48,9 @@ def pages() -> Iterator[tuple[str, Iterator[str]]]:
     """The path of each page and its lines."""
     yield "python.md", overview()
     for page in CLASSES:
-        # The guarantees follow the mechanisms that state them.
-        yield (
-            f"python/{page}.md",
-            itertools.chain(classes_page(page), guarantees_section() if page == "mechanisms" else ()),
-        )
-    yield "python/functions.md", functions_page()
+        # The guarantees and the functions follow the mechanisms.
+        more = (guarantees_section(), functions_section()) if page == "mechanisms" else ()
+        yield f"python/{page}.md", itertools.chain(classes_page(page), *more)
     yield "python/errors.md", errors_page()
     yield "python/plugins.md", plugins_page()
 
@@ -99,7 +89,7 @@ def short(path: str) -> str:
 
 
 def page_of(path: str) -> str:
-    """The page and heading of a class: `CountEstimate` is at `reports.md#countestimate`."""
+    """The page and heading of a class: `CountEstimate` is at `mechanisms.md#countestimate`."""
     page = next(page for page, (_, _, names) in CLASSES.items() if short(path) in names.split())
     return f"{page}.md#{anchor(short(path))}"
 
@@ -146,7 +136,7 @@ def overview() -> Iterator[str]:
     yield from ("", "## Functions", "", "| subject | functions |", "| --- | --- |")
     for title, names in function_sections():
         listed = ", ".join(f"`{functions()[name]}`" for name in names)
-        yield f"| [{title}](python/functions.md#{anchor(title)}) | {listed} |"
+        yield f"| [{title}](python/mechanisms.md#{anchor(title)}) | {listed} |"
     yield from ("", "## Errors and guarantees", "", "| page | subject |", "| --- | --- |")
     yield "| [Error classes](python/errors.md) | Every error class with its attributes; [errors by code](errors.md). |"
     yield "| [Guarantees](python/mechanisms.md#guarantees) | The closed set of privacy guarantees that a ledger can charge. |"
@@ -184,14 +174,13 @@ def classes_page(page: str) -> Iterator[str]:
 
 
 def function_sections() -> list[tuple[str, list[str]]]:
-    """The sections of the page of functions; functions that no section names come last."""
+    """The sections of functions; functions that no section names come last."""
     named = [name for _, names in FUNCTIONS for name in names]
     others = [name for name in functions() if name not in named]
     return [*((title, list(names)) for title, names in FUNCTIONS), *([("Other functions", others)] if others else [])]
 
 
-def functions_page() -> Iterator[str]:
-    yield from ("# Functions", "")
+def functions_section() -> Iterator[str]:
     for title, names in function_sections():
         yield from (f"## {title}", "")
         for name in names:
