@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
+import sys
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -12,6 +15,11 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
+# Windows refuses to rename, replace or delete an open file, opens no folder, and has no modes for other users.
+_IS_WINDOWS: bool = sys.platform == "win32"
+_LOCKED_BYTE = 1 << 30
+_STEP_SECONDS = 0.01
 
 PRIVATE = 0o600
 """File mode of every file that this module writes: each is about users or is a secret."""
@@ -44,16 +52,19 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     file = open_alone(draft)
     try:
         # A killed process, or another program, may have left content or another mode.
-        os.fchmod(file.fileno(), PRIVATE)
+        if not _IS_WINDOWS:
+            os.fchmod(file.fileno(), PRIVATE)
         file.truncate(0)
         yield file
         file.flush()
         os.fsync(file.fileno())
+        if _IS_WINDOWS:
+            file.close()
         os.replace(draft, place)
     except BaseException:
         # Delete while this process holds the lock: after closing, another process may own a draft of the same name.
         with suppress(OSError):
-            os.unlink(draft)
+            delete_open(draft, file)
         raise
     finally:
         with suppress(OSError):  # a failed flush was raised above
@@ -72,12 +83,10 @@ def open_alone(path: Path) -> IO[bytes]:
     The lock ends when the file is closed. Only the owner can read a created file. Raises OSError, also if another
     process has the lock.
     """
-    import fcntl
-
     # Not the package filelock: it locks a separate file, which stays behind, and keeps holding a renamed one.
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, PRIVATE), "a+b")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(file.fileno())
         # A process that was just ending may have deleted or renamed the file that this one opened.
         if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
             raise FileNotFoundError
@@ -97,27 +106,66 @@ def create_private(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def others_have_access(file: Path) -> bool:
+    """True if the file's mode gives other users access. On Windows the folder decides, so it is False there."""
+    return not _IS_WINDOWS and bool(stat.S_IMODE(file.stat().st_mode) & 0o077)
+
+
+def delete_open(path: Path, file: IO[bytes]) -> None:
+    """Delete the file of `open_alone`, while this process still holds its lock where the system allows that."""
+    if _IS_WINDOWS:
+        file.close()
+    path.unlink(missing_ok=True)
+
+
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """Hold an exclusive lock on this folder, and wait for other holders first. A crash releases the lock."""
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT) if _IS_WINDOWS else os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor, wait=True)
         yield
     finally:
         os.close(descriptor)
 
 
+def _lock(descriptor: int, *, wait: bool = False) -> None:
+    """Lock an open file or folder until it is closed. Raises OSError if another process has the lock, unless `wait`."""
+    if not _IS_WINDOWS:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        return
+    import msvcrt
+
+    locking: Any = msvcrt  # type checkers know the names on Windows only
+    while True:
+        # A locked byte cannot be read by others, so it is one behind any content.
+        at = os.lseek(descriptor, 0, os.SEEK_CUR)
+        try:
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            locking.locking(descriptor, locking.LK_NBLCK, 1)
+            return
+        except OSError:
+            if not wait:
+                raise
+            time.sleep(_STEP_SECONDS)
+        finally:
+            os.lseek(descriptor, at, os.SEEK_SET)
+
+
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: created, renamed and deleted files stay so after a power failure."""
-    sync_file(folder)
+    """Make the names in a folder durable: created, renamed and deleted files stay so after a power failure.
+
+    Windows cannot, and needs no such call.
+    """
+    if not _IS_WINDOWS:
+        sync_file(folder)
 
 
 def sync_file(path: Path) -> None:
     """Make the written content of a file durable, including content from other processes."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR if _IS_WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -12,6 +12,7 @@ Times are ISO, in UTC without a zone; a date alone means its midnight.
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from contextlib import redirect_stdout, suppress
@@ -267,7 +268,21 @@ def cli(ctx: click.Context, ledger: str | None, at: datetime | None, plain_http:
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="replace")
+            reconfigure(errors=_SPELL)
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    """Write signs that the console's encoding lacks in ASCII: ε as epsilon, ≤ as <=, and others as ?."""
+    from unicodedata import name
+
+    assert isinstance(error, UnicodeEncodeError)
+    names = [name(each, "").removeprefix("GREEK SMALL LETTER ") for each in error.object[error.start : error.end]]
+    return "".join(each.lower() if each.isalpha() else _SIGNS.get(each, "?") for each in names), error.end
+
+
+_SIGNS = {"LESS-THAN OR EQUAL TO": "<=", "GREATER-THAN OR EQUAL TO": ">=", "RIGHTWARDS ARROW": "->"}
+_SPELL = "ldp_budget.spell"
+codecs.register_error(_SPELL, _spell)
 
 
 def _own_options() -> set[str]:
@@ -419,7 +434,10 @@ def in_sandbox(ctx: click.Context | None = None) -> bool:
 
 def place_for_ledger(ctx: click.Context) -> str:
     """Return the path of a ledger that may be created; creates the user's application folder if it is missing."""
+    from ldp_budget.accounting.connect import check_platform
+
     path = ledger_path(ctx)
+    check_platform(path)
     if not ctx.find_root().obj:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)

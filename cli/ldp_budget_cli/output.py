@@ -89,6 +89,7 @@ rows_options = options(
 
 def print_rows(rows: Iterable[Mapping[str, Any]], form: str, columns: Sequence[str] | None = None) -> None:
     """Print rows in one of the forms; see `write_rows`."""
+    write_utf8()
     held: list[str] = []
 
     def write(text: str) -> None:
@@ -182,8 +183,15 @@ def _json(value: Any, **how: Any) -> str:
 # -- one value -----------------------------------------------------------------------------------------------
 
 
+def write_utf8() -> None:
+    """Make stdout UTF-8, which is what programs read, whatever the console can show."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
+
+
 def print_json(value: Any) -> None:
     """Print one JSON value; infinities and NaN, which JSON does not have, become null."""
+    write_utf8()
     value = [marked(row) for row in value] if isinstance(value, list) else marked(value)
     click.echo(_json(value, indent=2))
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import stat
 import threading
 import time
 from collections import Counter
@@ -27,7 +26,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ldp_budget._files import alone_in, application_folder, create_private
+from ldp_budget._files import alone_in, application_folder, create_private, others_have_access
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
 from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
@@ -92,7 +91,7 @@ def read(ledger: str, address: Address) -> Key:
     file = key_file_path(ledger)
     hint = f"Copy it from the machine that made the ledger, or set {VARIABLE} to its path."
     key = read_key_file(file, address.name, hint)
-    if stat.S_IMODE(file.stat().st_mode) & 0o077:
+    if others_have_access(file):
         raise LedgerError(
             address.name, f"other users have access to its key file {file}", hint=f"Run: chmod 600 {file}"
         )

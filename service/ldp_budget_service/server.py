@@ -13,11 +13,12 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import uvicorn
 
-from ldp_budget import Accountant, InvalidParameter, mechanisms
+from ldp_budget import Accountant, InvalidParameter, NotSupported, mechanisms
 from ldp_budget.accounting.admin_log import record_faults
 from ldp_budget_service.api_keys import ApiKeys
 
@@ -91,7 +92,12 @@ def serve(
     Raises:
         InvalidParameter: an argument is out of range, or the ledger is in memory and `in_memory` is False.
         LedgerError: the ledger cannot be opened or trusted.
+        NotSupported: the system is Windows.
     """
+    if find_spec("resource") is None:
+        raise NotSupported(
+            "the service runs on Linux and macOS. Use the Windows Subsystem for Linux (WSL) or the container"
+        )
     settings = settings or Settings()
     if not 0 <= port <= 65535:
         raise InvalidParameter("port", "a whole number >= 0 and <= 65535", port)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from .._validation import check_path, check_switch, shown_with_type
-from ..errors import InvalidParameter, NotSupported
+from ..errors import InvalidParameter, LedgerError, NotSupported
 from ..ledger.key_file import check_kind
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def open_store(
             return store(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
         if _ADDRESS.match(str(ledger)):
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", "a URL of another form")
+        check_platform(str(ledger))
         from ..ledger.sqlite import SqliteStore
 
         place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
@@ -43,6 +45,17 @@ def open_store(
     if ledger_id is not None:
         ledger.key.set_ledger_id(ledger_id)
     return ledger
+
+
+def check_platform(ledger: str) -> None:
+    """Raise `LedgerError` for a ledger in a file on a system without its file locks, such as Windows."""
+    if ledger == ":memory:" or "://" in ledger or find_spec("fcntl"):
+        return
+    raise LedgerError(
+        ledger,
+        "a ledger file needs file locks that this system does not have. Nothing was written",
+        hint="Use the Windows Subsystem for Linux (WSL), the container, PostgreSQL, or a service by its URL.",
+    )
 
 
 def _store_of(scheme: str) -> Callable[..., Store]:
@@ -72,6 +85,7 @@ def restore(ledger: str, backup: str, verify: Callable[[str], None]) -> str | No
     """
     if "://" in ledger or ledger == ":memory:":
         raise NotSupported("only a ledger in a file can be restored here. Use the server's own tools")
+    check_platform(ledger)
     from ..ledger.sqlite.restore import restore as restore_file
     from .last_verification import forget_verification
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
 from .._dataframes import check_texts
-from .._files import open_alone, sync_folder
+from .._files import delete_open, open_alone, sync_folder
 from .._validation import check_instance, check_name, check_path, check_user, shown, shown_with_type
 from ..accounting.budget_client import BudgetClient
 from ..errors import InvalidParameter, ReportFileError
@@ -198,7 +198,7 @@ def release(
                 on_batch(len(names))
             writer.write(mechanism.randomize(values[:0]))  # so that a file without reports has its header too
         if kept is not None:
-            os.sync()  # the receipts: without the seed they cannot be written again
+            kept.sync()  # the receipts: without the seed they cannot be written again
         store.remove()
     return Released(len(values) - refused, refused)
 
@@ -380,7 +380,8 @@ class _Store:
 
     def remove(self) -> None:
         """Delete the file after the release is complete."""
-        self._path.unlink(missing_ok=True)
+        assert self._file is not None
+        delete_open(self._path, self._file)
 
     def _begin(self) -> None:
         assert self._file is not None

@@ -64,6 +64,11 @@ class Receipts:
         with alone_in(self._folder):
             yield
 
+    def sync(self) -> None:
+        """Make all written receipts durable. Windows has no such call: `_write` syncs each there."""
+        if hasattr(os, "sync"):
+            os.sync()
+
     def check_free(self) -> None:
         """Raise `ReportFileError` if a receipt exists, or the folder has an interrupted run of an older version."""
         for path in (self._folder / ".run", *map(self._path, range(len(self._users)))):
@@ -109,6 +114,9 @@ class Receipts:
         descriptor = os.open(self._path(place), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+            if not hasattr(os, "sync"):
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def _secret(seed: bytes, place: int) -> bytes:

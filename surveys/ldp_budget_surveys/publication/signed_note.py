@@ -10,11 +10,10 @@ import base64
 import binascii
 import os
 import re
-import stat
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING
 
-from ldp_budget._files import create_private
+from ldp_budget._files import create_private, others_have_access
 from ldp_budget.accounting.signed_limits import signing_key
 from ldp_budget.errors import InvalidParameter, PublicationError
 
@@ -77,13 +76,13 @@ class LogKey:
     def read(cls, file: Path) -> LogKey:
         """Read a key file. Raises `PublicationError` if it is missing or malformed, or if others can read it."""
         try:
-            line, mode = file.read_text("ascii"), file.stat().st_mode
+            line, is_open = file.read_text("ascii"), others_have_access(file)
         except FileNotFoundError:
             hint = "Make one: ldp-budget publish key new"
             raise PublicationError("the log has no key", hint=hint) from None
         except (OSError, UnicodeDecodeError) as error:
             raise PublicationError(f"the key file {file} cannot be read: {error}") from None
-        if stat.S_IMODE(mode) & 0o077:
+        if is_open:
             raise PublicationError(f"other users have access to {file}", hint=f"Run: chmod 600 {file}")
         try:
             name, key_id, text = line.removeprefix(_PREFIX).rstrip("\n").split("+", 2)

@@ -27,7 +27,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         def isatty() -> bool:
             return True
 
-    monkeypatch.setattr(output, "sys", type("Sys", (), {"stdin": Terminal}))
+    monkeypatch.setattr(output, "sys", type("Sys", (), {"stdin": Terminal, "stdout": None}))
 
 
 def test_erase_asks_at_a_terminal(command: CommandLine, terminal: None) -> None:

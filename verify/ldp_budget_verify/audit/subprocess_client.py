@@ -12,6 +12,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -46,9 +47,10 @@ class ExternalClient:
         layout = self._definition["report"]
         self._size = np.dtype(layout["dtype"]).itemsize * int(np.prod(layout["shape"]))
         try:
-            self._words = shlex.split(command)
+            # Windows splits a command itself, and its paths have backslashes.
+            self._words = [command] if sys.platform == "win32" else shlex.split(command)
             self._process = subprocess.Popen(
-                self._words,
+                command if sys.platform == "win32" else self._words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 encoding="utf-8",
@@ -82,6 +84,9 @@ class ExternalClient:
             raise NotSupported(f"the client wrote more than it was asked for: {more!r}")
 
     def _kill(self) -> None:
+        if sys.platform == "win32":
+            self._process.kill()
+            return
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 

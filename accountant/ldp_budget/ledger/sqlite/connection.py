@@ -24,14 +24,13 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
-import stat
 import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..._files import alone_in, create_private, sync_file, sync_folder
+from ..._files import alone_in, create_private, others_have_access, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import key_file, keyed_hashing
 from .fork_gate import GatedConnection
@@ -82,7 +81,7 @@ def check_modes(file: Path) -> None:
     key = key_file.key_path(file)
     private = {file: "it", key: f"its key file {key}"}
     private |= {name: f"its log {name}" for name in (companion(file, LOG), companion(file, INDEX))}
-    loose = [name for name in private if name.exists() and stat.S_IMODE(name.stat().st_mode) & 0o077]
+    loose = [name for name in private if name.exists() and others_have_access(name)]
     if loose:
         why = f"other users have access to {' and '.join(private[name] for name in loose)}"
         raise LedgerError(str(file), why, hint=f"Run: chmod 600 {shlex.join(map(str, loose))}")
