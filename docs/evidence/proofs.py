@@ -82,6 +82,7 @@ GRIDS = (
     Grid("bounded-staircase", {"epsilon": EPSILONS}, RANGE),
     Grid("bounded-staircase", {"epsilon": FEW, "gamma": (0, "0.1", "0.5", 1)}, RANGE),
     Grid("randomized-response", {"epsilon": EPSILONS}),
+    Grid("one-sided", {"g": ("0.01", "0.3", "0.5", "0.99")}),
     Grid("unary-encoding", {"p": ("0.5", "0.9"), "q": ("0.01", "0.25"), "domain_size": (2, 6, 1000)}),
     Grid("sue", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6)}),
     Grid("oue", {"epsilon": EPSILONS, "domain_size": (2, 6, 1000, 10**6)}),

@@ -20,6 +20,7 @@ MECHANISMS = (
     Deferred("bounded-laplace", (), f"{__name__}.bounded_noise", "BoundedLaplace"),
     Deferred("bounded-staircase", (), f"{__name__}.bounded_noise", "BoundedStaircase"),
     Deferred("randomized-response", ("rr", "warner"), f"{__name__}.randomized_response", "RandomizedResponse"),
+    Deferred("one-sided", ("garbling",), f"{__name__}.one_sided", "OneSidedResponse"),
     Deferred("unary-encoding", (), f"{__name__}.unary_encoding", "UnaryEncoding"),
     Deferred("sue", ("symmetric-unary-encoding",), f"{__name__}.unary_encoding", "SymmetricUnaryEncoding"),
     Deferred("oue", ("optimized-unary-encoding",), f"{__name__}.unary_encoding", "OptimizedUnaryEncoding"),

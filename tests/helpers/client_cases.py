@@ -36,6 +36,7 @@ _RAPPOR = {"bits": 32, "hashes": 2, "cohorts": 8}
 
 CASES: dict[str, Mechanism] = {
     "randomized-response": _made("randomized-response", epsilon=1),
+    "one-sided": _made("one-sided", g="0.3"),
     "two coins": _made("randomized-response", truth="0.5", yes="0.5"),
     "sue": _made("sue", epsilon=1, domain_size=5),
     "oue": _made("oue", epsilon=1, domain_size=4),

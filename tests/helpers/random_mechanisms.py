@@ -107,6 +107,7 @@ DRAWS: dict[str, Draw] = {
     "sue": lambda rng: {"epsilon": epsilon(rng), "domain_size": rng.choice([2, 7, 128, 10**9])},
     "oue": lambda rng: {"epsilon": epsilon(rng), "domain_size": rng.choice([2, 7, 128, 10**9])},
     "random-substitution": substitution,
+    "one-sided": lambda rng: {"g": probability(rng)},
     "subset-selection": lambda rng: {"epsilon": epsilon(rng), "domain_size": rng.choice([3, 10, 100])},
     "pgr": lambda rng: {"epsilon": epsilon(rng), "domain_size": rng.choice([2, 7, 100, 1000])},
     "hybrid": lambda rng: {"epsilon": epsilon(rng), **some_range(rng)},

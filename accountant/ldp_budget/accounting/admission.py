@@ -12,7 +12,7 @@ from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import LdpBudgetError
-from ..guarantees import ANY_INPUTS, Memoised
+from ..guarantees import ANY_INPUTS, Memoised, OneSided
 from ..guarantees.fixed_point import LARGEST, costs_of
 from ..guarantees.guarantees import LEVELS, NO, is_memoised
 from ..ledger.calendar import LIFETIME, is_lifetime, share_in
@@ -85,6 +85,11 @@ def _objection(policy: Policy, charge: PricedMechanism, quota: int | None) -> st
 
 def inadmissible(policy: Policy, guarantee: Guarantee, quota: int | None) -> str:
     """Explain an objection that depends only on the policy and the guarantee; empty if there is none."""
+    if isinstance(guarantee, OneSided):
+        return (
+            f'one-sided protection has no finite ε, so no limit counts it: "no" is not protected, and η = {guarantee.eta:.6g}'
+            f" is about the protected answer alone. Use randomized-response --epsilon {guarantee.eta:.6g}"
+        )
     relation = guarantee.relation
     if policy.relation == ANY_RELATION and relation != ANY_INPUTS:
         return f"policy {policy.name} admits only guarantees for {ANY_INPUTS}, and this one is for {relation}"

@@ -34,6 +34,8 @@ probabilities. μ is dimensionless, a distance in standard deviations, from 0 to
 - `Copies(count, of)`: `count` independent reports of the same value, each with the guarantee `of`, sent together.
   P and Q are products of `count` distributions.
 - `Unbounded()`: no promise. All four costs are unbounded.
+- `OneSided(eta=η)`: P(T) <= e^η Q(T) for every T, if x is a *protected* answer of the mechanism and x' any other.
+  Of the other answers it promises nothing, so its costs are those of `Unbounded`, and no ledger charges it.
 
 **Costs.** `amounts()` returns ε, δ, ρ and μ² of one report as decimals, rounded up; None is unbounded. Amounts are
 exact decimals or fractions inside; `epsilon` and `delta` are doubles, rounded outward. `Costs` counts ε in 1e-9, δ in
@@ -96,6 +98,7 @@ __all__ = [
     "Laplace",
     "Memoised",
     "Number",
+    "OneSided",
     "Pure",
     "SymmetricPair",
     "Unbounded",
@@ -498,6 +501,24 @@ class Unbounded(Guarantee):
 
     def divergence(self, order: Decimal) -> None:
         return None
+
+
+@dataclass(frozen=True, repr=False)
+class OneSided(Unbounded):
+    """One-sided LDP: P[M(x) ∈ T] ≤ e^η P[M(x') ∈ T] for each protected input x; another x may be revealed.
+
+    Source: Kotsogiannis, Doudalis, Haney, Machanavajjhala and Mehrotra, ICDE 2020.
+    """
+
+    kind: ClassVar[str] = "one-sided"
+    relation: ClassVar[str] = "a protected input and any other"  # type: ignore[misc]
+    eta: Decimal
+
+    def __post_init__(self) -> None:
+        store(self, eta=number_within("eta", self.eta, 0, MOST))
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "eta": float_up(self.eta)}
 
 
 # -- evidence ------------------------------------------------------------------------------------------------

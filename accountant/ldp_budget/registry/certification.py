@@ -76,6 +76,7 @@ PROVED_RANGES: Mapping[str, Mapping[str, Within]] = {
     "bounded-laplace": {**_EPSILON, "scale": Within(Decimal("0.05"), 10**4)},
     "bounded-staircase": {**_EPSILON, "gamma": Within(0, 1)},
     "randomized-response": _EPSILON,
+    "one-sided": {"g": Within(Decimal("0.01"), Decimal("0.99"))},
     "unary-encoding": {"domain_size": Within(2, 1000)},
     "sue": _ANSWERS,
     "oue": _ANSWERS,

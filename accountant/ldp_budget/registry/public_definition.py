@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json
 from ..errors import InvalidParameter
-from ..guarantees import ANY_INPUTS, Memoised
+from ..guarantees import ANY_INPUTS, Memoised, OneSided
 from ..guarantees.fixed_point import float_up
 
 if TYPE_CHECKING:
@@ -167,6 +167,11 @@ def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
 
 def _sentence(guarantee: Guarantee, figures: Mapping[str, Any]) -> str:
     epsilon, delta = figures["epsilon"], figures["delta"]
+    if isinstance(guarantee, OneSided):
+        return (
+            f"Only one answer is protected: a report is at most {_times(figures['eta'])} times as likely with it as with "
+            f"another (η = {figures['eta']:g}). With another answer, a report can prove that you gave it."
+        )
     if epsilon is None:
         return "Nothing is promised about what a report gives away."
     said = (

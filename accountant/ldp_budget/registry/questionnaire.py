@@ -282,10 +282,10 @@ class Questions(Field[tuple[Question, ...]]):
         elif domain is None or categories is not None:
             raise InvalidParameter(where, "one with a client, and categories only if it asks for one", mechanism.name)
         guarantee = mechanism.guarantee
-        if mechanism.repeats or guarantee.relation != ANY_INPUTS:
-            raise InvalidParameter(where, "one that does not memoize, because a row is charged once", mechanism.name)
         if guarantee.loss() is None:
             raise InvalidParameter(where, "one with an ε, so that losses add up", mechanism.name)
+        if mechanism.repeats or guarantee.relation != ANY_INPUTS:
+            raise InvalidParameter(where, "one that does not memoize, because a row is charged once", mechanism.name)
         try:
             report_layout(mechanism)
         except NotSupported as error:

@@ -114,6 +114,8 @@ class Mechanism:
     """
     finds_answers: ClassVar[bool] = False
     """True if `estimate` finds the answers itself: it takes `top`, the most answers, and its estimate names them."""
+    protected: ClassVar[tuple[Any, ...]] = ()
+    """The inputs that a one-sided guarantee protects; no other guarantee needs them."""
     derived: ClassVar[bool] = False
     """True if the guarantee and the server follow from the client; see `client_mechanism`."""
     hides_repeats: ClassVar[bool] = False

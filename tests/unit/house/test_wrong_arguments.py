@@ -495,6 +495,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     ),
     "rounded-response": RANGE,
     "randomized-response": {"epsilon": 1},
+    "one-sided": {"g": "0.3"},
     "unary-encoding": {"p": "0.7", "q": "0.3", "domain_size": 3},
     **dict.fromkeys(("sue", "oue", "random-substitution", "subset-selection", "pgr"), ANSWERS),
     "matrix-substitution": {"matrix": [["3/4", "1/4"], ["1/4", "3/4"]]},

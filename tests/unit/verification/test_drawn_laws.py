@@ -50,6 +50,7 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 5}),
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 2}),
     ("rappor", {"bits": 3, "hashes": 1, "cohorts": 2, "f": "0.5", "p": "0.25", "q": "0.75", "domain_size": 3}),
+    ("one-sided", {"g": "0.3"}),
 ]
 ON_A_GRID = {
     "gaussian",

@@ -20,6 +20,7 @@ from ldp_budget_verify.law.all_outcomes import law
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("randomized-response", {"truth": "0.4", "yes": "0.3"}),
+    ("one-sided", {"g": "0.3"}),
     ("unary-encoding", {"p": "0.6", "q": "0.2", "domain_size": 6}),
     ("sue", {"epsilon": 1, "domain_size": 5}),
     ("oue", {"epsilon": 2, "domain_size": 8}),

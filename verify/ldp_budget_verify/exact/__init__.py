@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget._validation import check_instance
 from ldp_budget.errors import NotSupported
-from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Unbounded
+from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, OneSided, Unbounded
 from ldp_budget.guarantees.fixed_point import float_up
 from ldp_budget.sdk.domain import Categories
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
@@ -32,6 +32,7 @@ from .derived_law import check_derived
 from .dominance import HOLDS, UNPROVEN, VIOLATED, Finding, check, check_ratio, loss_at, worst
 from .estimators import check_estimator
 from .memoisation_checks import hashes_the_answer
+from .one_sided import check_one_sided
 from .program_checks import ProgramFinding, check_given_memos, check_program, flip_hides_all, stand_for_all
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ def verify(mechanism: Mechanism) -> Verification:
         # The law of the draws is proved in fractions, so a density that double precision leaves open does not matter.
         smooth = [found for found in smooth if found.verdict != UNPROVEN]
     findings += smooth
+    if isinstance(guarantee, OneSided):
+        findings += check_one_sided(mechanism, guarantee)
     if isinstance(guarantee, Memoised):
         findings += _over_time(mechanism, guarantee, pairs)
     elif not isinstance(guarantee, Unbounded):
@@ -153,6 +156,8 @@ def verify(mechanism: Mechanism) -> Verification:
 def _derived(mechanism: Mechanism) -> Verification:
     """Return the verification of a mechanism whose law is derived from its client."""
     finding, law, comparisons = check_derived(mechanism)
+    if isinstance(mechanism.guarantee, OneSided):
+        finding = worst([finding, *check_one_sided(mechanism, mechanism.guarantee)])
     lower, upper = _loss(mechanism.guarantee, comparisons) or (None, None)
     estimator = check_estimator(mechanism, law.laws if isinstance(law, AllOutcomes) else ())
     size = mechanism.domain.size if isinstance(mechanism.domain, Categories) else 0
