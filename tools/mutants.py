@@ -172,10 +172,24 @@ MUTANTS = (
         "unit/ledger/test_sqlite.py",
     ),
     Mutant(
+        "untagged-charge-counts-in-no-scope",
+        "accountant/ldp_budget/ledger/calendar.py",
+        "and (not self.scope or not tags or self.scope in tags)",
+        "and (not self.scope or self.scope in tags)",
+        "unit/accounting/test_scoped_limits.py",
+    ),
+    Mutant(
+        "tags-of-a-void-are-forgotten",
+        "accountant/ldp_budget/accounting/reservation_settlement.py",
+        "if holds(gauge, entry.sub_limit, tags) and",
+        "if holds(gauge, entry.sub_limit, ()) and",
+        "unit/accounting/test_scoped_limits.py",
+    ),
+    Mutant(
         "share-not-counted",
         "accountant/ldp_budget/accounting/engine.py",
-        "if window.counts(terms.share)]\n        transaction",
-        "if window.counts(0)]\n        transaction",
+        "if window.counts(terms.share, charge.tags)]\n        transaction",
+        "if window.counts(0, charge.tags)]\n        transaction",
         "unit/ledger/test_sqlite.py",
     ),
     Mutant(

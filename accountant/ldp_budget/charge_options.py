@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 from .errors import InvalidParameter, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 DEFAULT = "default"
 """The policy of a call that names none."""
@@ -23,6 +23,8 @@ class ChargeOptions(TypedDict, total=False):
             another request; another note does not.
         label: an opaque name of yours for the memoized value that the reports repeat.
         digest: hexadecimal; binds the report itself to the key, so it needs a key.
+        tags: what the reports depend on or are for, such as `["attribute:health", "purpose:ads"]`: all tags that apply, or
+            none. A limit with a scope counts the charges that have its tag, and those without tags.
         note: one line of at most 500 characters, stored with the charge until the user is erased. A repeated request
             keeps its first note.
         policy: the policy to check against; by default `default`.
@@ -33,6 +35,7 @@ class ChargeOptions(TypedDict, total=False):
     key: str | None
     label: str | None
     digest: str | None
+    tags: Iterable[str]
     note: str | None
     policy: str
     strict: bool

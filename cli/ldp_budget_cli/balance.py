@@ -309,7 +309,7 @@ def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
     if state.returns:
         resets = f"{amount_text(row['returns'][0][unit or 'epsilon'])} on {state.returns[0][0]:%Y-%m-%d}"
     amount = "ε" if unit is None else f"ε at δ = {number(limit.delta)}"
-    yield row["period"], limit.rule, amount, most, spent, left if unit is None else "", resets
+    yield limit.label, limit.rule, amount, most, spent, left if unit is None else "", resets
     for name in row["capacity"]:
         if name == unit or (name == "delta" and (has_delta or limit.aside or row["spent"]["delta"])):
             yield "", "", SYMBOLS[name], *figures_of(state, name), ""

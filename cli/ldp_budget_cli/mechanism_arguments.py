@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     Offers = Callable[[type[Mechanism], Field[Any]], bool]
     Build = Callable[[type[Mechanism], Mapping[str, Any]], Any]
 
+tag_option = click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="KIND:NAME",
+    help="What the report depends on or is for, such as attribute:health or purpose:ads. Repeatable: give all that "
+    "apply. Without tags, the charge counts under every scope.",
+)
 note_option = click.option(
     "--note",
     metavar="TEXT",

@@ -218,7 +218,7 @@ def warn_of_idle_limits(policy: Policy) -> None:
     """Warn of limits of a policy that never bind, because the limit of a longer period is smaller."""
     for limit, longer in policy.idle_limits():
         click.echo(
-            f"Warning: the {limit.period} limit of ε = {limit.epsilon} never binds: the {longer.period} limit of "
+            f"Warning: the {limit.label} limit of ε = {limit.epsilon} never binds: the {longer.label} limit of "
             f"ε = {longer.epsilon} is smaller",
             err=True,
         )

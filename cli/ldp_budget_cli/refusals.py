@@ -9,7 +9,7 @@ from .notes import print_note
 from .output import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.registry.collections import Collection
@@ -20,7 +20,12 @@ MOST_QUOTED = 100
 
 
 def print_refusing_limits(
-    ledger: BudgetClient, users: Sequence[str], refused: int, chosen: Mechanism | Collection, policy: str
+    ledger: BudgetClient,
+    users: Sequence[str],
+    refused: int,
+    chosen: Mechanism | Collection,
+    policy: str,
+    tags: Iterable[str] = (),
 ) -> None:
     """Print on stderr how many users each limit refused, from the first refused users of a run.
 
@@ -30,13 +35,14 @@ def print_refusing_limits(
         refused: the number of all refusals.
         chosen: the mechanism or collection of the report that was refused.
         policy: the name of the policy.
+        tags: the tags of the charges.
     """
     from ldp_budget.errors import LdpBudgetError
 
     found: Counter[str] = Counter()
     try:
         for user in users:
-            quoted = ledger.quote(user, chosen, policy=policy)
+            quoted = ledger.quote(user, chosen, policy=policy, tags=tags)
             resets = {state.limit.label: state.resets_at for state in quoted.limits}
             names = [quoted.why] if quoted.why else [_named(each, resets.get(each)) for each in quoted.binding]
             found.update(names)

@@ -24,7 +24,7 @@ from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .input_tables import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
 from .inputs import Listing, exact_users_option, user_column_option
 from .limit_figures import receipt_lines
-from .mechanism_arguments import as_typed, mechanism_command, note_option, parse_reports
+from .mechanism_arguments import as_typed, mechanism_command, note_option, parse_reports, tag_option
 from .notes import print_note
 from .number_types import NUMBER
 from .output import counted, json_option, next_step, options, print_json, strict_option
@@ -58,6 +58,7 @@ _request_options = options(
         metavar="TEXT",
         help="Name the memoized value that the reports repeat, in your words. Limits per day, week or month need it.",
     ),
+    tag_option,
     _policy_option,
     json_option,
 )
@@ -70,9 +71,9 @@ _request_options = options(
     whole=True,
 )
 @_request_options
-def quote(mechanism: Chosen, user: str, reports: int, label: str | None, policy: str, as_json: bool) -> None:
+def quote(mechanism: Chosen, user: str, as_json: bool, **request: Any) -> None:
     ledger = open_ledger(click.get_current_context())
-    quoted = ledger.quote(user, mechanism, reports=reports, label=label, policy=policy)
+    quoted = ledger.quote(user, mechanism, **request)
     _print(quoted, as_json)
     if quoted.why or quoted.binding:
         sys.exit(REFUSED)
@@ -233,6 +234,7 @@ def _print(receipt: Receipt, as_json: bool, *, err: bool = False) -> None:
 @click.option("--refused-to", metavar="FILE", help="Write the refused users to FILE: CSV, or .parquet, .arrow.")
 @strict_option
 @note_option
+@tag_option
 @_policy_option
 @json_option
 def spend_many(
@@ -253,6 +255,7 @@ def spend_many(
     refused_to: str | None,
     strict: bool,
     note: str | None,
+    tags: tuple[str, ...],
     policy: str,
     as_json: bool,
 ) -> None:
@@ -287,7 +290,14 @@ def spend_many(
             advance(users)
 
         result = ledger.spend_many(
-            listing.users(left_out), mechanism, key=run, note=note, policy=policy, shard=mine, on_batch=on_batch
+            listing.users(left_out),
+            mechanism,
+            key=run,
+            note=note,
+            tags=tags,
+            policy=policy,
+            shard=mine,
+            on_batch=on_batch,
         )
     if rows is None:
         listing.warn_of_repeats()
@@ -304,7 +314,7 @@ def spend_many(
         print_note("Note: without --key a second run charges everyone again. Add --key NAME, a name for this round")
     if result.refused:
         _warn_of_refusals(result.spent + result.repeated, result.refused, refused_to, policy)
-        print_refusing_limits(ledger, done.first_refused, result.refused, mechanism, policy)
+        print_refusing_limits(ledger, done.first_refused, result.refused, mechanism, policy, tags)
         if strict:
             sys.exit(REFUSED)
 

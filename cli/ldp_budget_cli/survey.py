@@ -123,7 +123,7 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
             f"{cost}: {_reason(quoted)}. Lower epsilon in the file, or see the policy: ldp-budget policy show {name}"
         )
     for limit in ledger.policy(name).limits:
-        if limit.period != "lifetime" or survey.rounds == 1:
+        if not limit.counts_all or survey.rounds == 1:
             continue
         total = compose([(made.mechanism.guarantee, survey.rounds)], delta=limit.delta, rule=limit.rule).epsilon
         if total > limit.epsilon:

@@ -127,7 +127,7 @@ class LedgerAccountant:
             return self._lifetime(accountant.balance(self._user, policy=self._policy))
 
     def _lifetime(self, found: Any) -> Any:
-        state = next((each for each in found.limits if each.limit.period == "lifetime"), None)
+        state = next((each for each in found.limits if each.limit.counts_all), None)
         if state is None or state.limit.rule == "basic":
             expected = "a policy with a lifetime limit under gdp, zcdp or renyi, such as lifetime=8,1e-6,gdp"
             raise InvalidParameter("policy", expected, self._policy)

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from ldp_budget import BudgetExceeded, InvalidParameter, LdpBudgetError
 from ldp_budget._validation import shown
+from ldp_budget.accounting.receipts import name_of_row
 from ldp_budget_service.api.schemas import receipt_form
 
 from .error_codes import STATUSES, TYPE, ServiceError, as_json, problem_body, problem_of, retry_after
@@ -99,7 +100,7 @@ def error_response(error: LdpBudgetError) -> Response:
 
 def refusal(receipt: Mapping[str, Any], explained: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response for a refused spend: the receipt, with every limit that failed."""
-    failed = [limit for limit in receipt["limits"] if limit["period"] in receipt["binding"]]
+    failed = [limit for limit in receipt["limits"] if name_of_row(limit) in receipt["binding"]]
     rest = {name: value for name, value in receipt.items() if name != "status"}
     return problem("budget-exceeded", explained, {**rest, "outcome": receipt["status"], "failed": failed}, headers)
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from ldp_budget import Collection, InvalidParameter, Mechanism, NotSupported, UnknownName, mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget._number_parsing import number_in
+from ldp_budget._tags import MOST_TAGS
 from ldp_budget._validation import shown
 from ldp_budget.accounting.charge_request import check_key
 from ldp_budget.accounting.priced_mechanism import priced_mechanism_of
@@ -131,6 +132,13 @@ class ChargeAsked(Asked):
         description="Opaque name of the memoized value that the reports repeat. Needed under a daily, weekly or monthly limit.",
     )
     digest: str | None = Field(None, description="Hexadecimal; binds the report itself to the key.")
+    tags: list[str] = Field(
+        [],
+        max_length=MOST_TAGS,
+        description="What the reports depend on or are for: all tags that apply. A limit with a scope counts the charges "
+        "that have its tag, and those without tags.",
+        examples=[["attribute:health"]],
+    )
     note: str | None = Field(None, description="One line, kept with the charge until the user is erased.")
     policy: str = DEFAULT
     at_least: tuple[Amount, Amount, Amount, Amount] | None = Field(

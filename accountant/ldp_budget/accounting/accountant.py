@@ -271,7 +271,14 @@ class Accountant:
     # -- charging -----------------------------------------------------------------------------------------------
 
     def quote(
-        self, user: str, mechanism: Chargeable, *, reports: int = 1, label: str | None = None, policy: str = DEFAULT
+        self,
+        user: str,
+        mechanism: Chargeable,
+        *,
+        reports: int = 1,
+        label: str | None = None,
+        policy: str = DEFAULT,
+        tags: Iterable[str] = (),
     ) -> Receipt:
         """Compute the cost of a spend, and if it would fit; change nothing.
 
@@ -281,6 +288,7 @@ class Accountant:
             reports: the number of reports, at least one.
             label: your name for the memoized value that the reports repeat.
             policy: the policy to check against.
+            tags: what the reports depend on or are for, see `ChargeOptions`.
 
         Returns:
             A receipt with the status `quoted`. If the spend would not fit, its `binding` names the limits that refuse
@@ -292,7 +300,8 @@ class Accountant:
             UnknownName: the policy does not exist.
             ClockError: the system clock is not plausible.
         """
-        request = self._request(user, mechanism, {"reports": reports, "label": label, "policy": policy})
+        options: ChargeOptions = {"reports": reports, "label": label, "policy": policy, "tags": tags}
+        request = self._request(user, mechanism, options)
         with self._ledger.reading(request.partition) as reading:
             return engine.quote(reading, request)
 
@@ -304,7 +313,7 @@ class Accountant:
         Parameters:
             user: the user who is charged.
             mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
-            options: reports, key, label, digest, note, policy, strict: see `ChargeOptions`.
+            options: reports, key, label, digest, tags, note, policy, strict: see `ChargeOptions`.
 
         Returns:
             A receipt with the status `spent` or `refused`. It is true if and only if the report may be sent.
@@ -371,7 +380,7 @@ class Accountant:
             users: the users to charge, a stream or a column of any length. A user who is listed twice is charged
                 twice.
             mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
-            options: key, digest, note, policy, shard, on_batch: see `RunOptions`.
+            options: key, digest, note, tags, policy, shard, on_batch: see `RunOptions`.
 
         Returns:
             The number of charges, of refusals, and of charges that an earlier run with the same key made.
@@ -439,7 +448,7 @@ class Accountant:
             user: the user who is charged.
             mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
             expires: seconds, above 0 and at most 366 days.
-            options: reports, key, label, digest, note, policy, strict: see `ChargeOptions`.
+            options: reports, key, label, digest, tags, note, policy, strict: see `ChargeOptions`.
 
         Returns:
             A receipt with the status `reserved` or `refused`. Pass the `receipt` of a reserved one to `commit` or

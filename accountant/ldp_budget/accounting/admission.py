@@ -15,7 +15,7 @@ from ..errors import LdpBudgetError
 from ..guarantees import ANY_INPUTS, Memoised, OneSided
 from ..guarantees.fixed_point import LARGEST, costs_of
 from ..guarantees.guarantees import LEVELS, NO, is_memoised
-from ..ledger.calendar import LIFETIME, is_lifetime, share_in
+from ..ledger.calendar import LIFETIME
 from ..ledger.hash_chain import Name
 from ..ledger.snapshot import Account
 from .limits import further_reports
@@ -63,7 +63,7 @@ class ApplicablePolicy(NamedTuple):
         """Apply a policy to a charge that is made through the sub-limit with this name, or through none."""
         found = None if share is None else policy.share(share)
         quota = None if policy.plan is None else policy.plan.count(charge.promise)
-        limits = policy.limits_for(share)
+        limits = policy.limits_for(share, charge.tags)
         why = _objection(policy, charge, quota) or repeats_unknown_draws(policy, limits, charge.guarantee)
         if share is not None and found is None:
             why = f"policy {policy.name} has no share {share}, to which this key is bound"
@@ -104,7 +104,7 @@ def repeats_unknown_draws(policy: Policy, limits: Sequence[Limit], guarantee: Gu
     """
     if isinstance(guarantee, Memoised) or not is_memoised(guarantee):
         return ""
-    partial = next((each for each in limits if not is_lifetime(each.gauge) or share_in(each.gauge)), None)
+    partial = next((each for each in limits if not each.counts_all), None)
     if partial is None:
         return ""
     return (

@@ -63,6 +63,7 @@ class Spend(NamedTuple):
     note: str | None = None
     policy: str = DEFAULT
     key: str | None = None
+    tags: Iterable[str] = ()
 
 
 class SpendResult(NamedTuple):
@@ -125,6 +126,14 @@ class Lines(NamedTuple):
         return results
 
 
+def _template(spend: Spend, mechanism: Mechanism | Collection | object) -> RequestTemplate:
+    """Return the template of a line. Raises `InvalidParameter`."""
+    _, _, reports, label, digest, note, policy, _, tags = spend
+    return request_template(
+        mechanism, policy=policy, reports=reports, label=label, digest=digest, note=note, tags=tags
+    )
+
+
 class _Templates:
     """The templates of the lines of one batch."""
 
@@ -135,12 +144,12 @@ class _Templates:
         """Return the user and the template of a line. Raises `InvalidParameter`, or the error of the line."""
         if isinstance(spend, LdpBudgetError):
             raise spend
-        user, mechanism, reports, label, digest, note, policy, key = spend
+        user, mechanism, *_, key, _ = spend
         if key is not None:
             raise InvalidParameter("key", "left out in a line, because the batch has a key", repr(key))
         if not isinstance(mechanism, Mechanism | Collection):
             mechanism = self._of_foreign(mechanism)
-        template = request_template(mechanism, policy=policy, reports=reports, label=label, digest=digest, note=note)
+        template = _template(spend, mechanism)
         return check_user(user), template
 
     def lines(self, spends: Iterable[Spend | LdpBudgetError]) -> Lines:
@@ -610,8 +619,9 @@ def _request_or_error(
     if isinstance(spend, LdpBudgetError):
         return spend
     try:
-        user, mechanism, reports, label, digest, note, policy, key = spend
-        template = request_template(mechanism, policy=policy, reports=reports, label=label, digest=digest, note=note)
-        return ChargeRequest(template, ledger.key, user, key=key, caller=caller, partitions=len(ledger.partitions))
+        template, key = _template(spend, spend.mechanism), spend.key
+        return ChargeRequest(
+            template, ledger.key, spend.user, key=key, caller=caller, partitions=len(ledger.partitions)
+        )
     except LdpBudgetError as error:
         return error

@@ -100,7 +100,7 @@ class Books:
         for limit in found.limits:
             measure = _MEASURES.get(limit.rule)
             capacity = None if measure is None else getattr(limit.capacity, measure)
-            if limit.period == LIFETIME and measure is not None and capacity:
+            if limit.counts_all and measure is not None and capacity:
                 if capacity > _LARGEST_LIMIT:
                     break  # checkers in JavaScript read no larger whole number
                 return measure, capacity
@@ -224,7 +224,7 @@ def _charges(reading: Reading, collection: str) -> Iterator[Charged]:
 
 def _check_counts(reading: Reading, collection: str, states: Iterable[str]) -> None:
     """Raise `PublicationError` if the journal has charges of the collection without a stored report."""
-    priced = {each.number for each in reading.rows.priced_mechanisms() if each.collection == collection}
+    priced = {each.number for each in reading.rows.priced_mechanisms() if each.collection_name == collection}
     charged = sum(
         reports - voided
         for number, _, reports, _, voided, _ in reading.rows.charges_by_mechanism()

@@ -58,7 +58,14 @@ class BudgetClient(Protocol):
         """Predict when each limit of a policy first refuses a user who reports regularly."""
 
     def quote(
-        self, user: str, mechanism: Chargeable, *, reports: int = 1, label: str | None = None, policy: str = DEFAULT
+        self,
+        user: str,
+        mechanism: Chargeable,
+        *,
+        reports: int = 1,
+        label: str | None = None,
+        policy: str = DEFAULT,
+        tags: Iterable[str] = (),
     ) -> Receipt:
         """Compute the cost of a spend, and if it would fit; change nothing."""
 

@@ -322,12 +322,12 @@ class _Series:
             return ""
         for limit in decision.exceeded:
             if limit.period == LIFETIME:
-                return f"as the {LIFETIME} limit ({limit.rule}) ends it on {moment.date()}"
+                return f"as the {limit.label} limit ({limit.rule}) ends it on {moment.date()}"
         if PLAN in decision.binding:
             return f"as the plan is used up on {moment.date()}"
         if not self._charged:  # every window was empty, so no later one has more room
             (limit, *_), asked = decision.exceeded, self._request.reports
-            return f"as the {limit.period} limit ({limit.rule}) refuses {asked} at a time from the first on"
+            return f"as the {limit.label} limit ({limit.rule}) refuses {asked} at a time from the first on"
         return ""
 
     def _all(self) -> list[Limit | None]:
@@ -336,7 +336,7 @@ class _Series:
 
     def _binding(self, limit: Limit | None, **found: Any) -> Binding:
         if limit is not None:
-            terms = limit.period, limit.rule, limit.epsilon, limit.delta
+            terms = limit.label, limit.rule, limit.epsilon, limit.delta
         else:
             assert self._policy.plan is not None
             terms = PLAN, "exact", *self._policy.plan.price

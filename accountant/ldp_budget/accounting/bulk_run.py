@@ -232,13 +232,14 @@ def spend_many(
     key: str | None = None,
     digest: str | None = None,
     note: str | None = None,
+    tags: Iterable[str] | None = None,
     policy: str = DEFAULT,
     shard: tuple[int, int] | None = None,
     on_batch: Callable[[int, list[str]], None] | None = None,
 ) -> BulkResult:
     """Charge one report to each of many users of a ledger on this machine."""
     digest = bound_digest(digest, key)
-    template = request_template(chosen_of(mechanism), policy=policy, digest=digest, note=note)
+    template = request_template(chosen_of(mechanism), policy=policy, digest=digest, note=note, tags=tags)
     name = None if key is None else key_in_header(key)
 
     def charge(names: list[str], named: str | None) -> list[SpendResult]:

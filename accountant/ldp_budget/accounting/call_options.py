@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from ..registry.collections import Collection
@@ -27,6 +27,7 @@ class RunOptions(TypedDict, total=False):
             belongs to this machine. Through a service, it is then a run of another caller, which charges the users too.
         digest: hexadecimal; binds the reports to the key, so it needs a key.
         note: one line of at most 500 characters, stored with every charge. Erasing a user deletes that user's copy.
+        tags: what the reports depend on or are for, see `ChargeOptions`.
         policy: the policy to check against; by default `default`.
         shard: the part of the batches that this process charges, if several processes share a run with a key. (2, 4) is
             the second of every four batches. Give every shard the same users: a difference is detected only when one
@@ -38,6 +39,7 @@ class RunOptions(TypedDict, total=False):
     key: str | None
     digest: str | None
     note: str | None
+    tags: Iterable[str]
     policy: str
     shard: tuple[int, int] | None
     on_batch: Callable[[int, list[str]], None] | None

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
+from .._tags import check_tags
 from .._validation import check_name, check_text, check_user, check_whole, shown
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter
@@ -22,7 +23,7 @@ from .priced_mechanism import priced_mechanism_of
 from .principals import LOCAL, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ..guarantees.fixed_point import Costs
     from ..ledger import Account, Ledger
@@ -119,6 +120,7 @@ class RequestTemplate:
         label: str | None = None,
         digest: str | None = None,
         note: str | None = None,
+        tags: Iterable[str] | None = None,
         kind: str = SPENT,
         lasts: int | None = None,
     ) -> None:
@@ -129,7 +131,7 @@ class RequestTemplate:
         self.kind = kind
         self.lasts = lasts
         report_digest = check_digest(digest)
-        self.charge = priced_mechanism_of(asked)
+        self.charge = priced_mechanism_of(asked, check_tags(tags))
         guarantee = self.charge.guarantee
         self.curve = guarantee if isinstance(guarantee, Memoised) else None
         self.cost = self.charge.cost.times(self.reports)
@@ -152,6 +154,7 @@ def request_template(
     label: str | None = None,
     digest: str | None = None,
     note: str | None = None,
+    tags: Iterable[str] | None = None,
     kind: str = SPENT,
     lasts: int | None = None,
 ) -> RequestTemplate:
@@ -162,7 +165,8 @@ def request_template(
     """
     keep = label is None and digest is None and isinstance(asked, Mechanism | Collection)
     # True equals 1, and must not pass for it.
-    key = id(asked), type(reports), reports, policy, note, kind, lasts
+    tags = () if tags is None or tags == () else check_tags(tags)
+    key = id(asked), type(reports), reports, policy, note, tags, kind, lasts
     try:
         found = _templates.get(key) if keep else None
     except TypeError:  # a wrong argument, such as a list, has no hash
@@ -170,7 +174,15 @@ def request_template(
     if found is not None:
         return found[1]
     template = RequestTemplate(
-        asked, policy=policy, reports=reports, label=label, digest=digest, note=note, kind=kind, lasts=lasts
+        asked,
+        policy=policy,
+        reports=reports,
+        label=label,
+        digest=digest,
+        note=note,
+        tags=tags,
+        kind=kind,
+        lasts=lasts,
     )
     if keep:
         if len(_templates) >= _MOST_TEMPLATES:
@@ -238,7 +250,7 @@ class ChargeRequest:
 
         Memoised reports cost what they add to the earlier reports of their mechanism in the account.
         """
-        counting = [(gauge, window) for gauge, window in windows.items() if window.counts(share)]
+        counting = [(gauge, window) for gauge, window in windows.items() if window.counts(share, self.charge.tags)]
         charge, reports, cost = self.charge, self.reports, self.template.cost
         if self.curve is None:
             return {

@@ -158,7 +158,7 @@ class _Charges:
         """Add the runs of a part."""
         if self._sums is None:
             self._sums = _Sums(whole.opened), _Sums(whole.opened)
-            self._mine = {each.number for each in whole.charges if each.collection == self._name}
+            self._mine = {each.number for each in whole.charges if each.collection_name == self._name}
             self._policies = {each.number: each.name for each in whole.policies}
         alone: dict[tuple[Any, ...], list[int]] = {}
         for row, accounts, _ in runs:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window
-from ..ledger.calendar import LIFETIME, ByWindows, Moment, is_sliding, measure_in, name_at, share_in
+from ..ledger.calendar import LIFETIME, ByWindows, Moment, holds, is_sliding, measure_in, name_at, share_in
 from ..ledger.models import (
     CHARGES,
     CLOCK,
@@ -37,7 +37,7 @@ from ..ledger.models import (
     EntryProblem,
     Repair,
 )
-from ..ledger.snapshot import Replay
+from ..ledger.snapshot import Promise, Replay
 from .admission import ApplicablePolicy, inadmissible, repeats_unknown_draws
 from .policies import Policy
 
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from ..ledger.account_sums import Past
     from ..ledger.snapshot import Price
-    from .limits import Limit
 
     Row = tuple[Any, ...]
 
@@ -64,12 +63,14 @@ class _Version(NamedTuple):
 class _PlainCharge(NamedTuple):
     """A charge without label, sub-limit, plan and measures: the entries between which it is allowed, and its limits.
 
-    `limits` has the index of each plain gauge, with the largest permitted sum of each amount.
+    `names_at` returns the windows of the plain gauges in which it counts at a moment. `limits` has the index of a gauge
+    among them, with the largest permitted sum of each amount.
     """
 
     since: int
     until: int
     limits: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    names_at: ByWindows[tuple[str, ...]]
 
 
 class DecisionReplay:
@@ -79,6 +80,7 @@ class DecisionReplay:
         self._copied, self._last = past.copied, past.last
         self._guarantees: dict[int, Guarantee] = {}
         self._promises = {charge.number: charge.guarantee for charge in past.charges}
+        self._tags = {charge.number: charge.tags for charge in past.charges}
         self._versions = _versions(past)
         # Among copied entries, the repairs of one partition can be mixed with those of another.
         self._repairs = [
@@ -88,8 +90,8 @@ class DecisionReplay:
         self._gauges = sorted({LIFETIME, *past.periods, *gauges})
         self._plain_gauges = [each for each in self._gauges if not share_in(each) and measure_in(each) is None]
         self._plain_charges: dict[Row, _PlainCharge | None] = {}
-        # The windows of the plain gauges at a moment.
-        self._names_at = ByWindows(self._plain_gauges, self._names_from)
+        # By tags, the plain gauges that count such charges, and their windows at a moment.
+        self._counting: dict[tuple[str, ...], tuple[list[str], ByWindows[tuple[str, ...]]]] = {}
 
     def check(self, history: Sequence[Row]) -> Iterator[str]:
         """Yield the entries of an account that were not allowed, in words."""
@@ -120,7 +122,7 @@ class DecisionReplay:
                     return False
             if not found.since < number < found.until:
                 return False
-            amounts, names = row[7:11], self._names_at(row[1])
+            amounts, names = row[7:11], found.names_at(row[1])
             for name in names:
                 sums[name] = add_amounts(sums[name], amounts) if name in sums else amounts
             for gauge, counted in found.limits:
@@ -142,15 +144,21 @@ class DecisionReplay:
             return None
         if isinstance(guarantee, Memoised) or repeats_unknown_draws(policy, policy.limits, guarantee):
             return None  # the cost of memoised reports depends on all before
-        limits = []
-        for limit in policy.limits:
+        limits, tags = [], self._tags[charge]
+        gauges, names_at = self._counted(tags)
+        for limit in policy.limits_for(None, tags):
             if limit.measure is not None or is_sliding(limit.gauge):
                 return None
-            limits.append((self._plain_gauges.index(limit.gauge), limit.counted))
-        return _PlainCharge(version.since, version.until, tuple(limits))
+            limits.append((gauges.index(limit.gauge), limit.counted))
+        return _PlainCharge(version.since, version.until, tuple(limits), names_at)
 
-    def _names_from(self, at: int) -> tuple[str, ...]:
-        return tuple([name_at(gauge, at) for gauge in self._plain_gauges])
+    def _counted(self, tags: tuple[str, ...]) -> tuple[list[str], ByWindows[tuple[str, ...]]]:
+        """Return the plain gauges that count charges with these tags, and a function that names their windows."""
+        if tags not in self._counting:
+            gauges = [gauge for gauge in self._plain_gauges if holds(gauge, 0, tags)]
+            names_at = ByWindows(gauges, lambda at: tuple([name_at(gauge, at) for gauge in gauges]))
+            self._counting[tags] = gauges, names_at
+        return self._counting[tags]
 
     # -- what a replay of one account asks ------------------------------------------------------------------
 
@@ -159,6 +167,10 @@ class DecisionReplay:
         if charge not in self._guarantees:
             self._guarantees[charge] = from_json(json.loads(self._promises[charge]))
         return self._guarantees[charge]
+
+    def tags(self, charge: int) -> tuple[str, ...]:
+        """Return the tags of a priced mechanism."""
+        return self._tags[charge]
 
     def promise(self, charge: int) -> str:
         """Return the guarantee as stored text, by which the quotas of plans are counted."""
@@ -186,7 +198,11 @@ class DecisionReplay:
     def empty(self, before: int) -> Replay:
         """Return an empty replay, with the clock repairs before an entry."""
         since = dict.fromkeys(self._gauges, -_NEVER)
-        return Replay(since, self.guarantee, [repair for repair in self._repairs if repair.entry < before])
+        return Replay(
+            since,
+            lambda charge: Promise(self.guarantee(charge), self.tags(charge)),
+            [repair for repair in self._repairs if repair.entry < before],
+        )
 
     def repairs_between(self, first: int, last: int) -> int:
         """Return the number of clock repairs between two entries."""
@@ -306,7 +322,8 @@ class _AccountReplay:
             yield EntryProblem("journal: entry ", [entry.number], after, "share")
         promise = self._past.promise(entry.priced_mechanism)
         quota = None if policy.plan is None else policy.plan.count(promise)
-        limits: tuple[Limit, ...] = (*policy.limits, *(() if share is None else share.limits))
+        tags = self._past.tags(entry.priced_mechanism)
+        limits = policy.limits_for(None if share is None else share.name, tags)
         guarantee = self._past.guarantee(entry.priced_mechanism)
         why = inadmissible(policy, guarantee, quota) or repeats_unknown_draws(policy, limits, guarantee)
         if why:

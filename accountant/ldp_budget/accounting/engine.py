@@ -166,8 +166,10 @@ def load_counts(
         others = [each for each in reading.plans_used(account.number) if each != plan.identity]
         terms = terms.with_other_plans(prices(reading, others))
     if request.curve is not None:
-        stored = reading.priced_mechanism_number(charge.fingerprint, charge.promise, charge.collection)
-        gauges = {window.name: gauge for gauge, window in reading.windows.items() if window.counts(terms.share)}
+        stored = reading.priced_mechanism_number(*charge.stored_as)
+        gauges = {
+            window.name: gauge for gauge, window in reading.windows.items() if window.counts(terms.share, charge.tags)
+        }
         account.count_reports(stored, gauges)
         account.repaired = bool(reading.repairs())
     return terms
@@ -239,7 +241,7 @@ def charge_alike(
     refused = batch.refuse(rooms)
     if len(refused) < len(users):
         transaction.open_accounts(batch)
-        mine = [window for window in windows.values() if window.counts(terms.share)]
+        mine = [window for window in windows.values() if window.counts(terms.share, charge.tags)]
         transaction.charge_batch(batch, {window.name: charge.cost_under(window.measure) for window in mine})
         common = (transaction.moment.micros, SPENT, charge.store(transaction), terms.number, *charge.cost)
         transaction.append_batch(batch, common, api_key, note, terms.share)

@@ -16,6 +16,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .._tags import check_tags
 from .._validation import check_instance, check_many, check_whole, shown, shown_with_type
 from ..composition import RULES, capacity, compose, filter_rule, measure_of
 from ..composition.filters import epsilon_of, suited_order
@@ -38,7 +39,7 @@ from ..guarantees.fixed_point import (
     to_capacity,
 )
 from ..guarantees.memoised_costs import LabelCount, most_reports
-from ..ledger.calendar import MOST_DAYS, MOST_SHARES, PERIODS, gauge_named, is_period, share_in, zone_key_in
+from ..ledger.calendar import LIFETIME, MOST_DAYS, MOST_SHARES, PERIODS, gauge_named, is_period, share_in, zone_key_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound="Limit")
 
-_FORM = "PERIOD=EPSILON[,DELTA[,RULE]]"
+_FORM = "[SCOPE:]PERIOD=EPSILON[,DELTA[,RULE]]"
 _EXAMPLE = "For example: lifetime=4 or lifetime=4,1e-6,zcdp"
 _RULE_LAST = "The rule comes after DELTA: lifetime=4,1e-6,zcdp"
 _LABEL = b"one value"
@@ -78,6 +79,8 @@ class Limit:
             published grid that suits ε and δ, and keeps it.
         aside: below `delta`, under zcdp and renyi: the part of δ for reports with a δ of their own; the rest is for
             the conversion. At 0 such reports are refused.
+        scope: a tag such as "attribute:health": the limit counts the charges that have it, and those without tags.
+            Empty, it counts all charges.
 
     Raises:
         InvalidParameter: an argument is out of its range or not a number, or the arguments contradict each other.
@@ -88,10 +91,19 @@ class Limit:
     delta: Decimal
     rule: str
     aside: Decimal
+    scope: str
 
     def __init__(
-        self, period: str, epsilon: Number, delta: Number = 0, rule: str = "basic", aside: Number = 0
+        self,
+        period: str,
+        epsilon: Number,
+        delta: Number = 0,
+        rule: str = "basic",
+        aside: Number = 0,
+        *,
+        scope: str = "",
     ) -> None:
+        object.__setattr__(self, "scope", check_tags([scope], "limit")[0] if scope else "")
         if not isinstance(period, str) or not is_period(period):
             periods = f"{', '.join(PERIODS)}, or 2 to {MOST_DAYS} days such as 28d"
             raise InvalidParameter("limit", f"for one of the periods {periods}", _found(period))
@@ -130,7 +142,7 @@ class Limit:
                 "limit",
                 f"{_FORM} with DELTA > 0 under rule {self.rule}, which converts to (epsilon, delta)",
                 "0",
-                hint=f"For example: {self.period}={canonical(self.epsilon)},1e-6,{self.rule}",
+                hint=f"For example: {self._counting}={canonical(self.epsilon)},1e-6,{self.rule}",
             )
         if self.aside and self.rule in ("basic", "gdp"):
             raise InvalidParameter("limit", f"one without a delta set aside under rule {self.rule}", self.aside)
@@ -139,19 +151,21 @@ class Limit:
 
     def __str__(self) -> str:
         delta = [self.delta_text] if self.delta or self.rule != "basic" else []
-        return f"{self.period}={','.join([canonical(self.epsilon), *delta, *[self.rule] * (self.rule != 'basic')])}"
+        return (
+            f"{self._counting}={','.join([canonical(self.epsilon), *delta, *[self.rule] * (self.rule != 'basic')])}"
+        )
 
     def __repr__(self) -> str:
-        more = {"delta": self.delta, "rule": self.rule, "aside": self.aside}
-        given = [f"{name}={str(value)!r}" for name, value in more.items() if value not in (0, "basic")]
+        more = {"delta": self.delta, "rule": self.rule, "aside": self.aside, "scope": self.scope}
+        given = [f"{name}={str(value)!r}" for name, value in more.items() if value not in (0, "basic", "")]
         return f"Limit({', '.join([repr(self.period), repr(canonical(self.epsilon)), *given])})"
 
     @classmethod
     def parse(cls, text: str, asked: Sequence[tuple[Guarantee, int]] = ()) -> Limit:
-        """A limit from a text, `PERIOD=EPSILON[,DELTA[,RULE]]`; DELTA may be `CONVERSION+ASIDE`.
+        """A limit from a text, `[SCOPE:]PERIOD=EPSILON[,DELTA[,RULE]]`; DELTA may be `CONVERSION+ASIDE`.
 
         Parameters:
-            text: such as `lifetime=4`, `day=1` or `lifetime=4,1e-6,zcdp`.
+            text: such as `lifetime=4`, `day=1`, `lifetime=4,1e-6,zcdp` or `attribute:health:month=1`.
             asked: the expected charges, pairs of a guarantee and the number of its reports. Rule renyi takes the
                 order that is best for them. The limit holds for all other charges too.
 
@@ -160,21 +174,24 @@ class Limit:
         """
         if not isinstance(text, str):
             raise InvalidParameter("limit", f"a string {_FORM}", shown_with_type(text))
-        period, equals, amounts = text.partition("=")
+        counting, equals, amounts = text.partition("=")
+        scope, _, period = (part.strip() for part in counting.rpartition(":"))
         parts = [part.strip() for part in amounts.split(",")]
         if not equals or not 1 <= len(parts) <= 3 or not all(parts):
             raise InvalidParameter("limit", _FORM, text, hint=_EXAMPLE)
         epsilon, delta, rule = (*parts, *("0", "basic")[len(parts) - 1 :])
         shares = _PLUS.split(delta)
         if len(shares) != 2 or not all(shares):
-            limit = cls(period.strip(), epsilon, delta, rule)
+            limit = cls(period, epsilon, delta, rule, scope=scope)
         else:
             conversion, aside = [_number("DELTA", share, "a number >= 0 and < 1") for share in shares]
-            limit = cls(period.strip(), epsilon, UP.add(conversion, aside), rule, aside)
+            limit = cls(period, epsilon, UP.add(conversion, aside), rule, aside, scope=scope)
         if rule != RENYI or not asked:
             return limit
         order = compose(asked, delta=limit.delta, rule=RENYI).order
-        return limit if order is None else cls(period.strip(), epsilon, limit.delta, measure_at(order), limit.aside)
+        if order is None:
+            return limit
+        return cls(period, epsilon, limit.delta, measure_at(order), limit.aside, scope=scope)
 
     @cached_property
     def capacity(self) -> Costs:
@@ -189,12 +206,21 @@ class Limit:
     @cached_property
     def gauge(self) -> str:
         """The name of the account sums that this limit counts."""
-        return gauge_named(self.period, self.measure)
+        return gauge_named(self.period, self.measure, scope=self.scope)
+
+    @property
+    def _counting(self) -> str:
+        return f"{self.scope}:{self.period}" if self.scope else self.period
 
     @property
     def label(self) -> str:
-        """The limit's name in results: its period, and its share if it belongs to one."""
-        return self.period
+        """The limit's name in results: its period, its scope if it has one, and its share if it belongs to one."""
+        return self._counting
+
+    @property
+    def counts_all(self) -> bool:
+        """True if the limit counts all charges of a user: those of its lifetime, of all scopes and shares."""
+        return self.period == LIFETIME and not self.scope and not share_in(self.gauge)
 
     @property
     def delta_text(self) -> str:
@@ -364,6 +390,8 @@ class Limit:
         }
         if self.measure is not None:
             plain["aside"] = canonical(self.aside)
+        if self.scope:
+            plain["scope"] = self.scope
         return plain if self.gauge == self.period else {**plain, "gauge": self.gauge}
 
     @classmethod
@@ -377,7 +405,8 @@ class Limit:
             ValueError: `data` is not such an object.
         """
         try:
-            limit = cls(data["period"], data["epsilon"], data["delta"], data["rule"], data.get("aside", 0))
+            terms = data["period"], data["epsilon"], data["delta"], data["rule"], data.get("aside", 0)
+            limit = cls(*terms, scope=data.get("scope", ""))
             limit.__dict__["capacity"] = Costs(*data["capacity"])
         except (AttributeError, LookupError, TypeError) as error:
             raise ValueError(f"not a limit: {shown(data)} ({error})") from None
@@ -386,7 +415,7 @@ class Limit:
 
 def in_zone(limit: L, key: str | None) -> L:
     """The same limit, counted by the days of a time zone, the key of its rules; None means UTC."""
-    gauge = gauge_named(limit.period, limit.measure, share_in(limit.gauge), key)
+    gauge = gauge_named(limit.period, limit.measure, share_in(limit.gauge), key, limit.scope)
     if gauge == limit.gauge:
         return limit
     moved = copy(limit)
@@ -453,17 +482,17 @@ class ShareLimit(Limit):
     number: int
 
     def __init__(self, limit: Limit, share: str, number: int) -> None:
-        for name in ("period", "epsilon", "delta", "rule", "aside"):
+        for name in ("period", "epsilon", "delta", "rule", "aside", "scope"):
             object.__setattr__(self, name, getattr(limit, name))
         object.__setattr__(self, "share", share)
         object.__setattr__(self, "number", number)
         self.__dict__["capacity"] = limit.capacity
-        self.__dict__["gauge"] = gauge_named(self.period, self.measure, number, zone_key_in(limit.gauge))
+        self.__dict__["gauge"] = gauge_named(self.period, self.measure, number, zone_key_in(limit.gauge), self.scope)
 
     @property
     def label(self) -> str:
-        """The limit's name in results: its period and its share."""
-        return f"{self.period} ({self.share})"
+        """The limit's name in results: its period, its scope if it has one, and its share."""
+        return f"{super().label} ({self.share})"
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all fields, as for any limit, with its share."""
@@ -572,15 +601,16 @@ def as_shares(given: Mapping[str, Sequence[Limit | str]], limits: Sequence[Limit
 def _part(given: Limit | str, limits: Sequence[Limit]) -> Limit:
     if isinstance(given, Limit):
         return given
-    period, equals, amounts = given.partition("=") if isinstance(given, str) else ("", "", "")
+    counting, equals, amounts = given.partition("=") if isinstance(given, str) else ("", "", "")
+    scope, _, period = (part.strip() for part in counting.rpartition(":"))
     parts = [part.strip() for part in amounts.split(",")]
     if not equals or not all(parts):
         raise InvalidParameter("share", _FORM, shown(given), hint=_EXAMPLE)
-    of_period = [limit for limit in limits if limit.period == period.strip()]
+    of_period = [limit for limit in limits if (limit.scope, limit.period) == (scope, period)]
     if len(parts) < 3 and len(of_period) == 1 and of_period[0].rule != "basic":
         whole = of_period[0]
         delta = parts[1] if len(parts) > 1 else str(DOWN.subtract(whole.delta, whole.aside))
-        return Limit.parse(f"{period}={parts[0]},{delta},{whole.rule}")
+        return Limit.parse(f"{counting}={parts[0]},{delta},{whole.rule}")
     return Limit.parse(given)
 
 
@@ -591,10 +621,10 @@ def check_shares(shares: Sequence[Share], limits: Sequence[Limit]) -> None:
         if not share.limits or names.count(share.name) > 1:
             raise InvalidParameter("share", "named once, with at least one limit", share.name)
         for part in share.limits:
-            if sum((other.period, other.rule) == (part.period, part.rule) for other in share.limits) > 1:
+            if sum(_is_of(other, part) for other in share.limits) > 1:
                 raise InvalidParameter("share", "limited once for each period and rule", f"{part} more than once")
-            if not any((limit.period, limit.rule) == (part.period, part.rule) for limit in limits):
-                there = ", ".join(f"{limit.period} ({limit.rule})" for limit in limits) or "none"
+            if not any(_is_of(part, limit) for limit in limits):
+                there = ", ".join(f"{limit.label} ({limit.rule})" for limit in limits) or "none"
                 raise InvalidParameter("share", f"a share of one of the policy's limits, {there}", str(part))
     for limit in limits:
         parts = [part for share in shares for part in share.limits if _is_of(part, limit)]
@@ -606,7 +636,7 @@ def check_shares(shares: Sequence[Share], limits: Sequence[Limit]) -> None:
 
 
 def _is_of(part: ShareLimit, limit: Limit) -> bool:
-    return (part.period, part.rule) == (limit.period, limit.rule)
+    return (part.scope, part.period, part.rule) == (limit.scope, limit.period, limit.rule)
 
 
 def numbered(shares: Iterable[Share], known: Mapping[str, int]) -> tuple[Share, ...]:

@@ -128,11 +128,11 @@ class Policy:
             raise InvalidParameter("plan", "`PlanTerms` or None", shown_with_type(self.plan))
         if not self.limits and self.plan is None:
             raise InvalidParameter("limit", "at least one limit", hint="For example: lifetime=4")
-        seen = [(limit.period, limit.rule) for limit in self.limits]
+        seen = [(limit.label, limit.rule) for limit in self.limits]
         for pair in seen:
             if seen.count(pair) > 1:
                 raise InvalidParameter(
-                    "limit", "given once for each period and rule", f"{' '.join(pair)} more than once"
+                    "limit", "given once for each scope, period and rule", f"{' '.join(pair)} more than once"
                 )
         for share in self.shares:
             check_instance("shares", share, Share, "a list of `Share` objects")
@@ -144,7 +144,7 @@ class Policy:
             raise InvalidParameter(
                 "limit",
                 f"given for the lifetime as well in policy {self.name!r}",
-                f"only {', '.join(self.periods)}",
+                f"only {', '.join(dict.fromkeys(limit.label for limit in self.limits))}",
                 hint="Add lifetime=EPSILON, or set unbounded=True to allow an unlimited total.",
             )
 
@@ -157,8 +157,8 @@ class Policy:
 
     @property
     def periods(self) -> tuple[str, ...]:
-        """The periods with a limit, each once."""
-        return tuple(dict.fromkeys(limit.period for limit in self.limits))
+        """The periods with a limit on charges of all tags, each once."""
+        return tuple(dict.fromkeys(limit.period for limit in self.limits if not limit.scope))
 
     @property
     def gauges(self) -> tuple[str, ...]:
@@ -178,14 +178,16 @@ class Policy:
         """
         return next((share for share in self.shares if share.name == name), None)
 
-    def limits_for(self, share: str | None) -> tuple[Limit, ...]:
+    def limits_for(self, share: str | None, tags: tuple[str, ...] | None = None) -> tuple[Limit, ...]:
         """The limits that a charge through a share must fit; with None those of a charge without a share.
 
         Parameters:
             share: the name of the share.
+            tags: the tags of the charge, which limits of other scopes do not count; by default the limits of all scopes.
         """
         found = self.share(share)
-        return self.limits if found is None else (*self.limits, *found.limits)
+        limits = self.limits if found is None else (*self.limits, *found.limits)
+        return limits if not tags else tuple([limit for limit in limits if limit.scope in ("", *tags)])
 
     def limits_shown_to(self, share: str | None) -> tuple[Limit, ...]:
         """The limits that apply to a caller with a share; without a share all limits, including those of all shares.
@@ -197,8 +199,8 @@ class Policy:
 
     @property
     def lifetimes(self) -> tuple[Limit, ...]:
-        """The lifetime limits, one for each rule."""
-        return tuple([limit for limit in self.limits if limit.period == LIFETIME])
+        """The lifetime limits on charges of all tags, one for each rule."""
+        return tuple([limit for limit in self.limits if limit.counts_all])
 
     def planned(self, others: Iterable[Price] | None = None) -> Price:
         """(ε, δ) of its plan and of others, added up; zeros without any.
@@ -233,11 +235,12 @@ class Policy:
         """The largest ε of one year under an unbounded policy, by its `basic` limits; None without such limits."""
         if LIFETIME in self.periods or self.plan is not None:
             return None
-        totals = [limit.epsilon * windows_per_year(limit.period) for limit in self.limits if limit.rule == "basic"]
+        basic = [limit for limit in self.limits if limit.rule == "basic" and not limit.scope]
+        totals = [limit.epsilon * windows_per_year(limit.period) for limit in basic]
         return float_up(min(totals)) if totals else None
 
     def idle_limits(self) -> list[tuple[Limit, Limit]]:
-        """The limits that never bind: each is above a limit of a longer period by the same rule.
+        """The limits that never bind: each is above a limit of a longer period, or of all tags, by the same rule.
 
         Each is paired with the least such limit.
         """
@@ -245,7 +248,9 @@ class Policy:
             (limit, longer)
             for limit in self.limits
             for longer in sorted(self.limits, key=lambda each: each.epsilon, reverse=True)
-            if is_longer(longer.period, limit.period) and limit.is_above(longer)
+            if longer.scope in ("", limit.scope)
+            and (is_longer(longer.period, limit.period) or (longer.period == limit.period and not longer.scope))
+            and limit.is_above(longer)
         ]
         return list({limit: (limit, longer) for limit, longer in above}.values())
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from .._files import canonical_json
 from .._later import Later
+from .._tags import with_tags
 from .._validation import shown, shown_with_type
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee
 from ..guarantees.costs import measured
+from ..guarantees.guarantees import is_memoised
 from ..registry.collections import Collection
 from ..registry.questionnaire import Questionnaire
 from ..sdk.mechanism import Mechanism
@@ -35,7 +37,7 @@ class PricedMechanism:
     any other object, and for a mechanism without a guarantee.
     """
 
-    def __init__(self, chosen: Mechanism | Collection) -> None:
+    def __init__(self, chosen: Mechanism | Collection, tags: tuple[str, ...] = ()) -> None:
         mechanism = mechanism_of(chosen)
         self.collection = chosen.name if isinstance(chosen, Collection) else ""
         self.guarantee: Guarantee = _guarantee_of(mechanism)
@@ -44,7 +46,8 @@ class PricedMechanism:
         self.declared = canonical_json(mechanism.declared)
         self.promise = canonical_json(self.guarantee.to_json())
         self.cost = self.guarantee.costs()
-        self.stored_as = self.fingerprint, self.promise, self.collection
+        self.tags = tags
+        self.stored_as = self.fingerprint, self.promise, with_tags(self.collection, tags)
         """What identifies the stored priced mechanism."""
         self._chosen = mechanism
         self._measured: dict[str, Costs] = {}
@@ -70,21 +73,27 @@ class PricedMechanism:
     def store(self, transaction: Transaction) -> int:
         """Store the priced mechanism if it is new, and return its number in the ledger."""
         return transaction.store_priced_mechanism(
-            self.fingerprint, self.mechanism, self.declared, self.promise, self.cost, self.collection
+            self.fingerprint, self.mechanism, self.declared, self.promise, self.cost, self.stored_as[2]
         )
 
     @property
     def identity(self) -> tuple[str, ...]:
         """The identity of a charge in a request: two collections with equal parameters are different."""
-        return (self.fingerprint, self.collection) if self.collection else (self.fingerprint,)
+        about = self.stored_as[2]
+        return (self.fingerprint, about) if about else (self.fingerprint,)
 
 
-def priced_mechanism_of(asked: Mechanism | Collection | object) -> PricedMechanism:
+def priced_mechanism_of(asked: Mechanism | Collection | object, tags: tuple[str, ...] = ()) -> PricedMechanism:
     """Return the charge of a mechanism or a collection; it is computed once for each, because neither ever changes.
 
-    An object of another library can change, so its charge is computed each time.
+    An object of another library can change, so its charge is computed each time. Memoized reports of one value must
+    all count in the same scopes, as the cost of each depends on those before. So a charge cannot choose their tags.
     """
-    return _charge_of(_Same(chosen_of(asked)))
+    charge = _charge_of(_Same(chosen_of(asked)), tags)
+    if tags and is_memoised(charge.guarantee):
+        expected = f"left out, because reports of {charge.mechanism} memoize, and count under every scope"
+        raise InvalidParameter("tags", expected, ", ".join(tags))
+    return charge
 
 
 class _Same:
@@ -103,22 +112,22 @@ class _Same:
 
 
 @lru_cache(maxsize=1024)
-def _charge_of(same: _Same) -> PricedMechanism:
+def _charge_of(same: _Same, tags: tuple[str, ...]) -> PricedMechanism:
     chosen = same.chosen
     mechanism = mechanism_of(chosen)
     kind: object = type(mechanism)
-    return _charge_with(chosen, kind, mechanism.fingerprint, _guarantee_of(mechanism))
+    return _charge_with(chosen, kind, mechanism.fingerprint, _guarantee_of(mechanism), tags)
 
 
 @lru_cache(maxsize=1024)
 def _charge_with(
-    chosen: Mechanism | Collection, kind: object, fingerprint: str, guarantee: Guarantee
+    chosen: Mechanism | Collection, kind: object, fingerprint: str, guarantee: Guarantee, tags: tuple[str, ...]
 ) -> PricedMechanism:
     """Return a charge; equal mechanisms share it only if they have the same class and the same guarantee.
 
     A plugin can define equality. Its mechanisms must not pass for checked mechanisms that way.
     """
-    return PricedMechanism(chosen)
+    return PricedMechanism(chosen, tags)
 
 
 def _guarantee_of(mechanism: Mechanism) -> Guarantee:

@@ -35,7 +35,7 @@ from .limits import Limit, ShareLimit
 from .policies import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ..guarantees import Guarantee
     from ..ledger import Reading, Transaction
@@ -102,13 +102,19 @@ class Amounts(NamedTuple):
 def limit_row(limit: Limit) -> dict[str, Any]:
     """A limit in the JSON object of its state: period, rule, ε, δ and capacity, as plain numbers."""
     return {
-        "period": limit.label,
+        "period": limit.label.removeprefix(f"{limit.scope}:"),
+        **({"scope": limit.scope} if limit.scope else {}),
         **({"share": limit.share} if isinstance(limit, ShareLimit) else {}),
         "rule": limit.rule,
         "epsilon": float_up(limit.epsilon),
         "delta": float_up(limit.delta),
         "capacity": limit.amounts(limit.capacity),
     }
+
+
+def name_of_row(row: Mapping[str, Any]) -> str:
+    """The label of a limit by its JSON object, as a refusal names it in `binding`."""
+    return f"{row['scope']}:{row['period']}" if "scope" in row else str(row["period"])
 
 
 class LimitState(NamedTuple):
@@ -289,6 +295,7 @@ class Receipt(NamedTuple):
         policy_of: Callable[[int], Policy],
         answer: str,
         share: str | None = None,
+        tags: tuple[str, ...] | None = None,
     ) -> Receipt:
         """The stored result of a request, marked as repeated.
 
@@ -298,6 +305,7 @@ class Receipt(NamedTuple):
             policy_of: returns the policy with a number.
             answer: the text that `store` returned.
             share: the share of the request's caller.
+            tags: the tags of the charge, see `Policy.limits_for`.
 
         Raises:
             ValueError: `answer` is not such a text.
@@ -317,7 +325,7 @@ class Receipt(NamedTuple):
             reports=reports,
             limits=tuple(
                 LimitState.at(moment, limit, used)
-                for limit, used in zip(policy.limits_for(share), spent, strict=True)
+                for limit, used in zip(policy.limits_for(share, tags), spent, strict=True)
             ),
             binding=tuple(binding),
             affordable_reports=affordable,
@@ -401,7 +409,7 @@ def answer_again(
     if entry is not None:
         name = Receipt.name_of(stored.response)
         receipt = receipt_for(transaction, entry) if name is None else receipt_of(secret_for(transaction, name), name)
-    answer = Receipt.restore(request.user, receipt, policy_of, stored.response, request.share)
+    answer = Receipt.restore(request.user, receipt, policy_of, stored.response, request.share, request.charge.tags)
     resolution = None if entry is None or request.template.kind != RESERVED else transaction.resolution(entry)
     return answer._replace(status=VOIDED) if resolution is not None and resolution.kind == VOIDED else answer
 
@@ -551,7 +559,7 @@ def _limit_table(caption: str, limits: Sequence[LimitState]) -> str:
 
     rows = [
         (
-            limit["period"],
+            name_of_row(limit),
             limit["rule"],
             name,
             most,
@@ -573,7 +581,7 @@ def _explain(limit: dict[str, Any], with_delta: bool) -> str:
     """
     resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
     capacity, spent, left = (_amounts(limit[name], with_delta) for name in ("capacity", "spent", "remaining"))
-    return f"The {limit['period']} limit ({limit['rule']}) of {capacity} has {spent} spent and {left} left{resets}"
+    return f"The {name_of_row(limit)} limit ({limit['rule']}) of {capacity} has {spent} spent and {left} left{resets}"
 
 
 def _iso(moment: datetime) -> str:

@@ -110,7 +110,8 @@ def _resolve(
     entry, state, repeated = how(transaction, receipt, number)
     _, policy = latest_policy(transaction, policy_version(transaction, entry.policy).name)
     windows = transaction.windows_to_read() if repeated else transaction.windows
-    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit)]
+    tags = promise(transaction, entry.priced_mechanism).tags
+    limits = [limit for limit in policy.all_limits if holds(limit.gauge, entry.sub_limit, tags)]
     spent = {period: transaction.total(entry.account, window) for period, window in windows.items()}
     return Receipt(
         status=state,
@@ -194,10 +195,11 @@ def _give_back(transaction: Transaction, entry: Entry) -> None:
     if transaction.rows.is_erased_account(entry.account):
         kept = {LIFETIME: kept[LIFETIME]}  # for an erased user no other window is kept
     # A window from before its period was limited is not kept either.
+    tags = promise(transaction, entry.priced_mechanism).tags
     windows = {
         gauge: name_at(gauge, entry.at)
         for gauge, since in kept.items()
-        if holds(gauge, entry.sub_limit) and (is_lifetime(gauge) or entry.at >= since)
+        if holds(gauge, entry.sub_limit, tags) and (is_lifetime(gauge) or entry.at >= since)
     }
     reported = _take_off(transaction, entry, label, windows)
     costs = {gauge: _cost(transaction, entry, label, gauge, window, reported) for gauge, window in windows.items()}
@@ -229,7 +231,7 @@ Counts: TypeAlias = "dict[str, dict[bytes, int]]"
 def _take_off(transaction: Transaction, entry: Entry, label: bytes | None, windows: dict[str, str]) -> Counts | None:
     """Subtract memoised reports from their counts; return the rest of their mechanism, None if there are no counts."""
     erased = transaction.rows.is_erased_account(entry.account)
-    memoised = isinstance(promise(transaction, entry.priced_mechanism), Memoised)
+    memoised = isinstance(promise(transaction, entry.priced_mechanism).guarantee, Memoised)
     if erased or not memoised or (label is None and entry.labelled):
         return None
     counted = UNLABELLED if label is None else label
@@ -248,7 +250,7 @@ def _cost(
     transaction: Transaction, entry: Entry, label: bytes | None, gauge: str, window: str, reported: Counts | None
 ) -> Costs:
     """The cost that a voided reservation subtracts from a window; `reported`: the rest of its mechanism's reports."""
-    measure, guarantee = measure_in(gauge), promise(transaction, entry.priced_mechanism)
+    measure, guarantee = measure_in(gauge), promise(transaction, entry.priced_mechanism).guarantee
     if not isinstance(guarantee, Memoised):
         return entry.costs if measure is None else cost_under(measure, entry, guarantee)
     if reported is None:

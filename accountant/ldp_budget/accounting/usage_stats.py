@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._tags import without_tags
 from .._validation import check_whole
 from ..guarantees.fixed_point import float_up
 from ..ledger.calendar import DAY_MICROS, LIFETIME, from_micros, to_micros
@@ -229,7 +230,7 @@ class Overview:
         return {"charges": charges, "refused": refused}
 
     def charged(self) -> list[dict[str, Any]]:
-        """The charges by mechanism and collection: their number, reports and last time; most reports first.
+        """The charges by mechanism, collection and tags: their number, reports and last time; most reports first.
 
         Raises:
             LedgerError: the ledger cannot be read.
@@ -245,7 +246,8 @@ class Overview:
             {
                 "mechanism": mechanism,
                 "declared": declared,
-                "collection": collection or None,
+                "collection": without_tags(collection)[0] or None,
+                "tags": [*without_tags(collection)[1]],
                 "charges": charges,
                 "reports": reports,
                 "last": _iso(last),
@@ -277,6 +279,7 @@ class Overview:
             {
                 "policy": policy,
                 "period": limit.period,
+                **({"scope": limit.scope} if limit.scope else {}),
                 "rule": limit.rule,
                 "epsilon": float_up(limit.epsilon),
                 "delta": float_up(limit.delta),

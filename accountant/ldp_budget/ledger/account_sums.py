@@ -7,12 +7,13 @@ together with their histories. Each part of the accounts is read from one snapsh
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..guarantees import Memoised
 from ..guarantees.fixed_point import Costs
-from .calendar import LIFETIME, ByWindows, gauge_of, gauges_in, measure_in, name_at, names_on, share_in
+from .calendar import LIFETIME, ByWindows, gauge_of, gauges_in, holds, measure_in, name_at, names_on
 from .models import CHARGES, SPENT, VOIDED, Entry, User
 from .row_macs import AccountMacMaker, counts_of, finish_account_mac
 from .snapshot import Replay, parts, promises
@@ -119,13 +120,19 @@ class _Part:
         self._filling = kept.keys() - limited - {LIFETIME}
         self._periods = {period: since for period, since in kept.items() if period not in self._filling}
         self._repairs = reading.repairs()
-        self._known = promises(reading)
+        self._known = promises(reading, checked=False)
         self._measures = any(map(measure_in, self._periods))
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
-        self.memoised = {number for number in self._promises if isinstance(self._known(number), Memoised)}
+        self.memoised = {number for number in self._promises if isinstance(self._known(number).guarantee, Memoised)}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
-        self._windows_of = ByWindows(self._periods, self._windows_from)
+        # The windows in which charges with the same tags count, by the number of their priced mechanism.
+        by_tags: dict[tuple[str, ...], ByWindows[tuple[str, ...]]] = {}
+        for number in self._promises:
+            tags = self._known(number).tags
+            if tags not in by_tags:
+                by_tags[tags] = ByWindows(self._periods, partial(self._windows_from, tags))
+        self._windows_of = {number: by_tags[self._known(number).tags] for number in self._promises}
 
     def check_users(self, first: int, last: int) -> Iterator[str]:
         """Yield the problems of the users' rows of the accounts from `first` to `last`."""
@@ -243,10 +250,10 @@ class _Part:
         for row in history:
             if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[17]:
                 return None
-            if row[4] in self.memoised or self._counts_twice(row):
+            if row[4] in self.memoised or row[4] not in self._windows_of or self._counts_twice(row):
                 return None
             amounts = row[7:11]
-            for window in self._windows_of(row[1]):
+            for window in self._windows_of[row[4]](row[1]):
                 sums[window] = (
                     tuple(Costs._make(sums[window]).plus(Costs._make(amounts))) if window in sums else amounts
                 )
@@ -256,9 +263,9 @@ class _Part:
         """True if a later clock repair found that the entry is dated too late."""
         return any(repair.entry > row[0] and repair.at < row[1] for repair in self._repairs)
 
-    def _windows_from(self, at: int) -> tuple[str, ...]:
-        """Return the kept windows that contain a moment."""
-        for_all = [(period, since) for period, since in self._periods.items() if not share_in(period)]
+    def _windows_from(self, tags: tuple[str, ...], at: int) -> tuple[str, ...]:
+        """Return the kept windows that contain a moment, and count charges with these tags."""
+        for_all = [(period, since) for period, since in self._periods.items() if holds(period, 0, tags)]
         return tuple([name_at(period, at) for period, since in for_all if period == LIFETIME or at >= since])
 
     def _labels(self, erased: bool, history: Rows) -> Iterator[str]:

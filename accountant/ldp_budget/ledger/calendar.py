@@ -13,6 +13,8 @@ A limit has a period: lifetime, day, week or month, or a number of days such as 
   under that measure (see `guarantees.costs`), in the columns of δ and ρ.
 - A sliding gauge, such as `28d`, keeps a sum for each day. A limit of it counts the open day and the 27 days before:
   each window names these days as `earlier`. A MAC of a day covers the sums of all days that count on it.
+- A gauge with a scope, such as `lifetime scope:attribute:health`, holds what charges with that tag cost, and those
+  without any tag: nothing says what they depend on.
 - A gauge with a sub-limit, such as `lifetime share:3`, holds only what was charged through that sub-limit.
 
 A ledger without such limits stores no sums for them.
@@ -24,7 +26,7 @@ import math
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -91,6 +93,7 @@ DAY_MICROS = 86_400_000_000
 
 MOST_SHARES = 2**16
 """The largest number of sub-limits in a ledger."""
+_SCOPE = "scope:"
 _SHARE = "share:"
 _ZONE = "@"
 
@@ -102,9 +105,9 @@ class Window(NamedTuple):
     time zone, the first day is a local one. A lifetime has no first day: its window has the name of its gauge.
 
     Without a measure, a window holds the four amounts of charges. With a `measure`, it holds their cost under that
-    measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit. A limit of a
-    sliding gauge also counts the windows named `earlier`, in the order of their days. All other limits are full again
-    at `resets_at`, their window's end.
+    measure. With the number of a `share` (sub-limit), it holds only charges through that sub-limit, with a `scope` only
+    charges with that tag or without tags. A limit of a sliding gauge also counts the windows named `earlier`, in the
+    order of their days. All other limits are full again at `resets_at`, their window's end.
     """
 
     name: str
@@ -114,10 +117,11 @@ class Window(NamedTuple):
     share: int = 0
     earlier: tuple[str, ...] = ()
     resets_at: datetime | None = None
+    scope: str = ""
 
-    def counts(self, share: int) -> bool:
-        """True if a charge through a sub-limit (0: none) counts in this window."""
-        return self.share in (0, share)
+    def counts(self, share: int, tags: Collection[str]) -> bool:
+        """True if a charge with these tags, through a sub-limit (0: none), counts in this window."""
+        return self.share in (0, share) and (not self.scope or not tags or self.scope in tags)
 
 
 class _Gauge(NamedTuple):
@@ -127,23 +131,28 @@ class _Gauge(NamedTuple):
     measure: str | None
     share: int
     zone: str
+    scope: str
 
 
-def gauge_named(period: str, measure: str | None, share: int = 0, zone: str | None = None) -> str:
-    """Return the gauge of a period, with a measure unless None, a sub-limit unless 0, and a zone by its key.
+def gauge_named(period: str, measure: str | None, share: int = 0, zone: str | None = None, scope: str = "") -> str:
+    """Return the gauge of a period, with a measure unless None, a sub-limit unless 0, a zone by its key, and a scope.
 
     A lifetime has no days, so it has no zone.
     """
     days = f"{period}{_ZONE}{zone}" if zone and period != LIFETIME else period
-    return " ".join([days, *([] if measure is None else [measure]), *([f"{_SHARE}{share}"] if share else [])])
+    scoped = [f"{_SCOPE}{scope}"] if scope else []
+    return " ".join(
+        [days, *([] if measure is None else [measure]), *scoped, *([f"{_SHARE}{share}"] if share else [])]
+    )
 
 
 @lru_cache(maxsize=4096)
 def _read(gauge: str) -> _Gauge:
     days, *more = gauge.split(" ")
     share = int(more.pop().removeprefix(_SHARE)) if more and more[-1].startswith(_SHARE) else 0
+    scope = more.pop().removeprefix(_SCOPE) if more and more[-1].startswith(_SCOPE) else ""
     period, _, zone = days.partition(_ZONE)
-    return _Gauge(period, more[0] if more else None, share, zone)
+    return _Gauge(period, more[0] if more else None, share, zone, scope)
 
 
 def zone_key_in(gauge: str) -> str:
@@ -161,9 +170,15 @@ def share_in(gauge: str) -> int:
     return _read(gauge).share
 
 
-def holds(gauge: str, share: int) -> bool:
-    """True if a charge through a sub-limit (0: none) counts in a gauge."""
-    return _read(gauge).share in (0, share)
+def scope_in(gauge: str) -> str:
+    """Return the scope of a gauge; empty if it counts charges of all tags."""
+    return _read(gauge).scope
+
+
+def holds(gauge: str, share: int, tags: Collection[str]) -> bool:
+    """True if a charge with these tags, through a sub-limit (0: none), counts in a gauge."""
+    read = _read(gauge)
+    return read.share in (0, share) and (not read.scope or not tags or read.scope in tags)
 
 
 def gauges_in(definition: Mapping[str, Any]) -> list[str]:
@@ -187,11 +202,11 @@ def gauge_of(window: str) -> str:
     return window if is_lifetime(window) else window.rpartition(" ")[0]
 
 
-def order_of(gauge: str) -> tuple[int, str, int, str]:
+def order_of(gauge: str) -> tuple[int, str, str, int, str]:
     """Return the sort key of a gauge: plain ones first, and the longest period last, after the lifetime."""
-    period, measure, share, zone = _read(gauge)
+    period, measure, share, zone, scope = _read(gauge)
     place = PERIODS.index(period) if period in PERIODS else len(PERIODS) + days_in(period)
-    return share, measure or "", place, zone
+    return share, scope, measure or "", place, zone
 
 
 def window_start_micros(gauge: str, micros: int) -> int:
@@ -228,8 +243,9 @@ def names_on(gauges: Iterable[str], day: int) -> frozenset[str]:
 def counted_until(window: str) -> datetime:
     """Return the moment from which on a sliding limit no longer counts one of its days, by the name of its window."""
     gauge, _, first = window.rpartition(" ")
-    period, _, _, key = _read(gauge)
-    return _midnight(zone_of(key) if key else None, date.fromisoformat(first) + timedelta(days=days_in(period)))
+    read = _read(gauge)
+    zone = zone_of(read.zone) if read.zone else None
+    return _midnight(zone, date.fromisoformat(first) + timedelta(days=days_in(read.period)))
 
 
 def windows_on(gauges: Iterable[str], day: int) -> list[Window]:
@@ -260,9 +276,9 @@ def _windows_on(gauge: str, day: int) -> tuple[Window, ...]:
 
     Cached: all charges of a day use the same few windows.
     """
-    period, measure, share, key = _read(gauge)
+    period, measure, share, key, scope = _read(gauge)
     if period == LIFETIME:
-        return (Window(gauge, datetime.min.replace(tzinfo=UTC), None, measure, share),)
+        return (Window(gauge, datetime.min.replace(tzinfo=UTC), None, measure, share, scope=scope),)
     zone = zone_of(key) if key else None
     until = (day + 1) * DAY_MICROS
     begins = (_EPOCH + timedelta(days=day)).date() if zone is None else zone.day_of(day * DAY_MICROS)
@@ -275,7 +291,7 @@ def _windows_on(gauge: str, day: int) -> tuple[Window, ...]:
             before = [first - timedelta(days=back) for back in range(days_in(period) - 1, 0, -1)]
             earlier = tuple([f"{gauge} {each}" for each in before])
             resets_at = None if earlier else ends
-            windows.append(Window(f"{gauge} {first}", starts, ends, measure, share, earlier, resets_at))
+            windows.append(Window(f"{gauge} {first}", starts, ends, measure, share, earlier, resets_at, scope))
             covered = to_micros(ends)
     return tuple(windows)
 

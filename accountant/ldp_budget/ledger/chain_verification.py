@@ -247,7 +247,7 @@ class Chain:
         self._secret = whole.end.secret - whole.rekeyed
         # For each entry: 1 if it charges a report of a collection.
         self._charged = bytearray(whole.numbered + 1)
-        self._of_collections = {charge.number for charge in whole.charges if charge.collection}
+        self._of_collections = {charge.number for charge in whole.charges if charge.collection_name}
         self.cut_off = 0
         """The number of accounts that were detached from their users."""
         self.turns: list[Entry] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from .._tags import without_tags
 from ..guarantees.fixed_point import Costs
 
 if TYPE_CHECKING:
@@ -389,13 +390,23 @@ class PricedMechanism(NamedTuple):
     rho: int | None
     mu_squared: int | None
     collection: str = ""
-    """The name of the collection; empty if only the mechanism was named."""
+    """The name of the collection, empty if only the mechanism was named, and the tags of the charge, see `_tags`."""
     row_mac: bytes = b""
 
     @property
     def covered(self) -> tuple[Any, ...]:
         """The values that the MAC and the chain hash cover."""
         return tuple(self[:-1])
+
+    @property
+    def collection_name(self) -> str:
+        """The name of the collection; empty if only the mechanism was named."""
+        return without_tags(self.collection)[0]
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the charge."""
+        return without_tags(self.collection)[1]
 
     @property
     def costs(self) -> Costs:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from .storage import Snapshot
     from .tables import N
 
-    Promises = Callable[[int], Guarantee]
-    """Returns the guarantee of a priced mechanism by its number."""
+    Promises = Callable[[int], "Promise"]
+    """Returns the promise of a priced mechanism by its number."""
 
 T = TypeVar("T")
 USERS_TOGETHER = 500
@@ -59,6 +59,13 @@ _RECORDS_TOGETHER = 5_000
 
 Price: TypeAlias = "tuple[Decimal, Decimal]"
 """(ε, δ) of a whole plan."""
+
+
+class Promise(NamedTuple):
+    """What the ledger knows of a priced mechanism for certain: its guarantee, and the tags of its charges."""
+
+    guarantee: Guarantee
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -268,6 +275,12 @@ class Reading:
         """Return a stored priced mechanism by its number."""
         return _found(self.rows.priced_mechanisms(number), f"priced mechanism {number}")
 
+    def check_charge(self, charge: PricedMechanism) -> None:
+        """Raise `LedgerError` if a stored priced mechanism was changed."""
+        if self.secret.row_mac(*charge.covered) != charge.row_mac:
+            why = f"priced mechanism {charge.number} was changed. Nothing was charged. Run: ldp-budget ledger verify"
+            raise LedgerError(self.ledger_name, why)
+
     def policy(self, name: str) -> StoredPolicy:
         """Return the newest version of a policy. Raises `UnknownName`."""
         found = self.find_policy(name)
@@ -464,8 +477,9 @@ class Replay:
         if counted is not None and times < 0:
             reported[counted] = max(0, reported.get(counted, 0) - entry.reports)
         moments = self._moments(number, at) if self._repairs else (at,)
+        tags = self._promises(entry.priced_mechanism).tags
         for gauge, since in self._since.items():
-            if not holds(gauge, entry.sub_limit):
+            if not holds(gauge, entry.sub_limit, tags):
                 continue
             if is_lifetime(gauge):
                 windows = {name_at(gauge, 0)}
@@ -483,7 +497,7 @@ class Replay:
         """
         if label is not None or self._erased or entry.labelled:
             return label
-        return UNLABELLED if isinstance(self._promises(entry.priced_mechanism), Memoised) else None
+        return UNLABELLED if isinstance(self._promises(entry.priced_mechanism).guarantee, Memoised) else None
 
     def _moments(self, number: int, at: int) -> list[int]:
         """Return the times at which a charge counts: its date, and the repairs of a clock that dated it too late."""
@@ -494,9 +508,8 @@ class Replay:
         if counted is not None:
             costs = self._step(entry, counted, gauge, window)
         else:
-            costs = (
-                entry.costs if measure is None else cost_under(measure, entry, self._promises(entry.priced_mechanism))
-            )
+            guarantee = self._promises(entry.priced_mechanism).guarantee
+            costs = entry.costs if measure is None else cost_under(measure, entry, guarantee)
         if window == LIFETIME:
             costs = entry.costs
         elif entry.labelled and counted is None:
@@ -506,7 +519,7 @@ class Replay:
     def _step(self, entry: Entry, label: bytes, gauge: str, window: str) -> Costs:
         """Return the cost of an entry's memoised reports in a window, and update the window's count of their label."""
         charge, measure, reports = entry.priced_mechanism, measure_in(gauge), entry.reports
-        curve = curve_of(self._promises(charge), charge)
+        curve = curve_of(self._promises(charge).guarantee, charge)
         broken = bool(share_in(gauge)) or any(repair.entry < entry.number for repair in self._repairs)
         done, reported = self._counts[charge, window], self._reported[charge]
         if entry.kind == VOIDED:
@@ -535,14 +548,17 @@ def by_account(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Iterator[
     return groupby(rows, key=itemgetter(3))
 
 
-def promises(reading: Reading) -> Promises:
-    """Return a function that returns the guarantee of a priced mechanism by its number, and reads each once."""
-    return cache(partial(promise, reading))
+def promises(reading: Reading, checked: bool = True) -> Promises:
+    """Return a function that returns the promise of a priced mechanism by its number, and reads each once."""
+    return cache(partial(promise, reading, checked=checked))
 
 
-def promise(reading: Reading, charge: int) -> Guarantee:
-    """Return the guarantee of a priced mechanism by its number."""
-    return from_json(json.loads(reading.priced_mechanism(charge).guarantee))
+def promise(reading: Reading, charge: int, checked: bool = True) -> Promise:
+    """Return the promise of a priced mechanism by its number. Raises `LedgerError` if it was changed, and is `checked`."""
+    stored = reading.priced_mechanism(charge)
+    if checked:
+        reading.check_charge(stored)
+    return Promise(from_json(json.loads(stored.guarantee)), stored.tags)
 
 
 def curve_of(guarantee: Guarantee, charge: int) -> Memoised:

@@ -422,16 +422,9 @@ class Transaction(Reading):
         if number is None:
             number = self.rows.priced_mechanism_number(fingerprint, guarantee, collection)
             if number is not None:
-                self._check_charge(number)
+                self.check_charge(self.priced_mechanism(number))
                 self.cache.charges[fingerprint, guarantee, collection] = number
         return number
-
-    def _check_charge(self, number: int) -> None:
-        """Raise `LedgerError` if a stored priced mechanism was changed."""
-        charge = self.priced_mechanism(number)
-        if self.secret.row_mac(*charge.covered) != charge.row_mac:
-            why = f"priced mechanism {number} was changed. Nothing was charged. Run: ldp-budget ledger verify"
-            raise LedgerError(self.ledger_name, why)
 
     def store_priced_mechanism(
         self, fingerprint: str, mechanism: str, declared: str, guarantee: str, costs: Costs, collection: str

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from hashlib import blake2b
 
-    from ..guarantees import Guarantee
     from ..guarantees.fixed_point import Costs
     from .ledger import Ledger
     from .models import Repair
-    from .snapshot import Promises, Reading
+    from .snapshot import Promise, Promises, Reading
     from .storage import Rows, Snapshot
     from .transaction import Transaction
 
@@ -101,7 +100,7 @@ class _Part:
         self._accounts = accounts
         self._repairs = reading.repairs()
         self._reading = reading
-        self._promises: dict[int, Guarantee] = {}
+        self._promises: dict[int, Promise] = {}
         self._until = reading.end.entries
         late = min(self._since.values())
         rows = _histories_since(reading.rows, accounts, late)
@@ -110,7 +109,7 @@ class _Part:
     def _empty(self) -> Replay:
         return Replay(self._since, self._promise, self._repairs)
 
-    def _promise(self, charge: int) -> Guarantee:
+    def _promise(self, charge: int) -> Promise:
         if charge not in self._promises:
             self._promises[charge] = promise(self._reading, charge)
         return self._promises[charge]

@@ -81,7 +81,7 @@ def _panels(found: Remaining) -> Iterator[_Panel]:
         if capacity:
             symbol = _SYMBOLS[name]
             total = f"of ε = {float(limit.epsilon):.6g}" + (f", δ = {float(limit.delta):.6g}" if limit.delta else "")
-            title = f"{limit.period} limit ({limit.rule}) {total}: {symbol} left"
+            title = f"{limit.label} limit ({limit.rule}) {total}: {symbol} left"
             left = [amounts[name] or 0.0 for _, amounts in course]
             yield _Panel(title, symbol, capacity, [at for at, _ in course], left, refills)
 

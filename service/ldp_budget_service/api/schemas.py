@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ldp_budget._files import canonical_json
+from ldp_budget._tags import check_tags
 from ldp_budget._validation import check_name, check_text, check_user, check_whole, shown
 from ldp_budget.accounting.admin_log import Record
 from ldp_budget.accounting.admin_records import fault_of
@@ -64,6 +65,7 @@ def charge_body(user: str, chosen: Mechanism | Collection | object, options: Cha
         "label": None if label is None else sendable("label", check_text("label", label)),
         "digest": check_digest(options.get("digest")),
         "note": check_note(options.get("note")),
+        "tags": [*check_tags(options.get("tags"))] or None,
     }
     return {**{name: value for name, value in body.items() if value is not None}, **charged(chosen)}
 

@@ -48,7 +48,8 @@ def _encoded(value: Any) -> bytes:
 def line_of(spend: Spend) -> bytes:
     """Return a spend as a line with its own key, a new one if it has none. Raises `InvalidParameter`."""
     options: ChargeOptions = {"reports": spend.reports, "policy": spend.policy, "label": spend.label}
-    body = charge_body(spend.user, spend.mechanism, {**options, "digest": spend.digest, "note": spend.note})
+    more: ChargeOptions = {"digest": spend.digest, "note": spend.note, "tags": spend.tags}
+    body = charge_body(spend.user, spend.mechanism, {**options, **more})
     return json.dumps({**body, "key": header_of(spend.key)}, separators=(",", ":")).encode() + b"\n"
 
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ldp_budget._dataframes import check_texts
+from ldp_budget._tags import check_tags
 from ldp_budget._validation import (
     ONE_USER,
     check_call,
@@ -202,9 +203,16 @@ class Client(BudgetClient):
     # -- charging ---------------------------------------------------------------------------------------
 
     def quote(
-        self, user: str, mechanism: Chargeable, *, reports: int = 1, label: str | None = None, policy: str = DEFAULT
+        self,
+        user: str,
+        mechanism: Chargeable,
+        *,
+        reports: int = 1,
+        label: str | None = None,
+        policy: str = DEFAULT,
+        tags: Iterable[str] = (),
     ) -> Receipt:
-        body = charge_body(user, mechanism, {"reports": reports, "policy": policy, "label": label})
+        body = charge_body(user, mechanism, {"reports": reports, "policy": policy, "label": label, "tags": tags})
         with Rewording(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
         return self._read(schemas.receipt_of, answer)
@@ -218,11 +226,12 @@ class Client(BudgetClient):
     def spend_many(self, users: Iterable[str], mechanism: Chargeable, **options: Unpack[RunOptions]) -> BulkResult:
         check_options(options, RunOptions)
         key, digest, note = options.get("key"), options.get("digest"), options.get("note")
-        policy = options.get("policy", DEFAULT)
+        policy, tags = options.get("policy", DEFAULT), check_tags(options.get("tags"))
         common = {
             **charged(mechanism),
             "policy": sendable("policy", check_name("policy", policy)),
             **({} if note is None else {"note": check_note(note)}),
+            **({"tags": tags} if tags else {}),
             **({} if digest is None else {"digest": bound_digest(digest, key)}),
         }
         run = header_of(key)

@@ -21,6 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 import ldp_budget
 from ldp_budget import LdpBudgetError
+from ldp_budget.accounting.receipts import name_of_row
 
 from ..auth import router_of
 from ..problems import documented
@@ -185,7 +186,7 @@ class _OfTheLedger:
         ratio = GaugeMetricFamily("ldp_budget_limit_users_ratio", "The same as a part of all users", labels=labels)
         for limit in limits:
             for percent in USED_PERCENT:
-                values = [limit["policy"], limit["period"], limit["rule"], str(percent)]
+                values = [limit["policy"], name_of_row(limit), limit["rule"], str(percent)]
                 number = sum(limit["used"][percent:])
                 users.add_metric(values, number)
                 ratio.add_metric(values, number / max(1, limit["users"]))

@@ -159,7 +159,9 @@ def _quoted(desk: AuthContext, asked: SpendAsked) -> Response:
     position = desk.position(asked.user)
     charge = asked.charge(desk)
     label = label_for(charge, asked.label)
-    quoted = desk.accountant.quote(asked.user, charge, reports=asked.reports, label=label, policy=asked.policy)
+    quoted = desk.accountant.quote(
+        asked.user, charge, reports=asked.reports, label=label, policy=asked.policy, tags=asked.tags
+    )
     return ok_with_position(position, receipt_form(quoted))
 
 
@@ -176,6 +178,7 @@ def terms(asked: ChargeAsked, charge: Chosen) -> dict[str, Any]:
         "reports": asked.reports,
         "digest": asked.digest,
         "note": asked.note,
+        "tags": asked.tags,
         "policy": asked.policy,
         "label": label,
     }
@@ -302,7 +305,7 @@ class _Lines:
         except ValueError:
             return ServiceError("malformed", "each line must be JSON in UTF-8, without a repeated member")
         charged = label_for(common.mechanism, label)
-        spend = Spend(user, common.mechanism, common.reports, charged, digest, note, common.policy, key)
+        spend = Spend(user, common.mechanism, common.reports, charged, digest, note, common.policy, key, common.tags)
         if alike:
             self._alike = spend
         return spend
@@ -317,7 +320,7 @@ class _Lines:
         chosen = line.charge(self._desk)
         if len(self._templates) >= _MOST_TEMPLATES:
             self._templates.clear()
-        common = self._templates[rest] = Spend("-", chosen, line.reports, policy=line.policy)
+        common = self._templates[rest] = Spend("-", chosen, line.reports, policy=line.policy, tags=line.tags)
         return common
 
 

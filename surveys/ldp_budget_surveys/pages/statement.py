@@ -234,6 +234,7 @@ def _meters(statement: Statement, say: Texts) -> Iterator[Meter]:
         shown = say("statement.of", spent=loss(spent), most=loss(most))
         promise = "" if unit == "epsilon" else f" ({_cost(row['epsilon'], row['delta'])})"
         period = say(f"statement.period.{row['period']}") if row["period"] in _NAMED else row["period"]
+        period = f"{row['scope']}, {period}" if "scope" in row else period
         share = min(1.0, spent / most) if most else 1.0
         yield Meter(f"{row['policy']}: {period}", share, f"{_UNITS[unit]}: {shown}{promise}")
 
@@ -246,7 +247,11 @@ def _meaning(statement: Statement, say: Texts) -> tuple[Note, ...]:
     if any(each["cost"]["delta"] for each in kept):
         notes.append(Note(say("statement.with_delta")))
     else:
-        exact = [row for row in statement.limits if row["period"] == "lifetime" and row["rule"] == "basic"]
+        exact = [
+            row
+            for row in statement.limits
+            if row["period"] == "lifetime" and row["rule"] == "basic" and "scope" not in row
+        ]
         total = max((row["spent"]["epsilon"] for row in exact), default=None)
         if total is not None:
             notes.append(Note(say("statement.belief_total", after=certainty(total), epsilon=loss(total))))

@@ -16,9 +16,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget_service.client import Client
 
 OUE: Mechanism = mechanism("oue")(epsilon=1, domain_size=3)
-UNKNOWN = (
-    r"option must be one of reports, key, label, digest, note, policy, strict: got 'labl'\. Did you mean 'label'\?"
-)
+UNKNOWN = r"option must be one of reports, key, label, digest, tags, note, policy, strict: got 'labl'\. Did you mean 'label'\?"
 
 
 def called(budget: Any, call: str, **options: Any) -> Any:
@@ -48,12 +46,21 @@ def test_client_with_an_unknown_option_sends_nothing(call: str) -> None:
 @pytest.mark.parametrize("call", ["spend", "reserve", "spend_async", "reserve_async"])
 @pytest.mark.policy("lifetime=3")
 def test_charge_with_every_option_uses_each(accountant: Accountant, call: str) -> None:
-    given = {"reports": 2, "key": "k", "label": "first", "digest": "ab", "note": "door", "policy": "default"}
+    given: dict[str, Any] = {
+        "reports": 2,
+        "key": "k",
+        "label": "first",
+        "digest": "ab",
+        "note": "door",
+        "policy": "default",
+    }
+    given["tags"] = ["purpose:research"]
     assert set(NAMES) == {*given, "strict"}
     receipt = called(accountant, call, **given)
     assert (receipt.cost.epsilon, receipt.repeated) == (2, False)
     assert called(accountant, call, **given).repeated
-    assert accountant.history("ada")[0]["note"] == "door"
+    row = accountant.history("ada")[0]
+    assert (row["note"], row["tags"]) == ("door", ["purpose:research"])
     with pytest.raises(BudgetExceeded):
         called(accountant, call, reports=2, strict=True)
 

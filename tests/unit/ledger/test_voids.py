@@ -140,12 +140,12 @@ def test_void_leaves_the_sums_of_the_remaining_charges(steps: list[tuple[Any, ..
 def test_replay_counts_unbounded_and_uncountable_sums(amount: int) -> None:
     from ldp_budget.guarantees.fixed_point import LARGEST
     from ldp_budget.ledger.models import RESERVED, VOIDED, Entry
-    from ldp_budget.ledger.snapshot import Replay
+    from ldp_budget.ledger.snapshot import Promise, Replay
 
     def costs(value: int | None) -> Costs:
         return Costs(*[value if place == amount else 0 for place in range(4)])
 
-    replay = Replay({"lifetime": 0}, lambda charge: CURVE, ())
+    replay = Replay({"lifetime": 0}, lambda charge: Promise(CURVE), ())
     for number, value in enumerate((None, LARGEST, 5, None), 1):
         replay.add(Entry(number, 0, RESERVED, 1, 1, 1, 1, costs(value)), None)
     expected = {4: None, 1: None, 3: LARGEST, 2: 0}
