@@ -15,6 +15,7 @@ from ldp_budget.charge_options import DEFAULT
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import open_ledger, policy_names
+from .excel_files import save_balances, wants_file, xlsx_option
 from .input_tables import layout_options
 from .inputs import check_no_list, listed_users, user_column_option
 from .limit_figures import (
@@ -67,6 +68,10 @@ def print_balances(ledger: BudgetClient, users: Iterable[str] | None, policy: st
     balances = ledger.balances(users, policy)
     if users is None:
         balances = followed(balances, "reading accounts", lambda: _accounts(ledger))
+    if wants_file():
+        found = list(balances)
+        save_balances((row for each in found for row in _saved_rows(each)), policy)
+        balances = iter(found)
     if form not in (None, CSV, TSV):
         print_rows(map(_json_row, balances), form)
         return
@@ -206,6 +211,7 @@ def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
 )
 @shuffled_option
 @plot_option("what was left of each limit over time")
+@xlsx_option
 @rows_options
 @click.pass_context
 def balance(
@@ -267,6 +273,7 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
     result = {**found.to_json(), **({} if shuffled is None else {"shuffled": central})}
     _add_epsilon(result.get("limits", ()), found)
     odometer = result["odometer"]
+    save_balances(_saved_rows(found), policy)
     if not found.charges and not found.erased:
         _note_no_charge(user)
     if form is not None:
@@ -313,6 +320,32 @@ def _state_rows(state: LimitState) -> Iterator[tuple[str, ...]]:
     for name in row["capacity"]:
         if name == unit or (name == "delta" and (has_delta or limit.aside or row["spent"]["delta"])):
             yield "", "", SYMBOLS[name], *figures_of(state, name), ""
+
+
+def _saved_rows(found: Balance) -> Iterator[Row]:
+    """Yield the rows of a user for a spreadsheet: the figures of the text output as numbers."""
+    user = found.to_row()
+    shared = {"user": next((str(user[name]) for name in ("user", "account") if name in user), "")}
+    if found.erased:
+        yield {**shared, "amount": "erased"}
+        return
+    for state in found.limits:
+        for _, _, amount, most, spent, left, resets in _state_rows(state):
+            amounts = {"of": _number(most), "spent": _number(spent), "left": _number(left)}
+            at = {"resets": resets or None, "limit": state.limit.label, "rule": state.limit.rule, "amount": amount}
+            yield {**shared, **at, **amounts}
+    for quota in found.quotas:
+        guarantee = f"reports that cost ε = {amount_text(quota['guarantee'].get('epsilon'))}"
+        used, left = quota["used"], quota["left"]
+        yield {**shared, "amount": guarantee, "of": used + left, "spent": used, "left": left}
+
+
+def _number(text: str) -> float | str | None:
+    """Return a printed amount as a number; one that has none stays a text."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text
 
 
 def _print_plan(ledger: BudgetClient, found: Balance) -> None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.guarantees.fixed_point import printed_up
+from ldp_budget.guarantees.fixed_point import printed_down, printed_up
 from ldp_budget.registry.certification import mechanism_rows
 
 from .check import write_certificate
 from .errors import did_you_mean
+from .excel_files import save_plan, xlsx_option
 from .limit_figures import number
 from .mechanism_arguments import as_typed, mechanism_command, parse_reports
 from .mechanism_cards import card, card_lines
@@ -160,6 +161,7 @@ def compose(
 @_reports_option
 @click.option("--total-epsilon", required=True, metavar="E", help="The ε of all K reports together.")
 @click.option("--total-delta", default="0", metavar="D", help="The δ of all K reports together [default: 0]")
+@xlsx_option
 @rows_options
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
     from ldp_budget.accounting.composition_comparison import maker, planned_rules
@@ -167,10 +169,11 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
     make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
     epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
     row, reasons = planned_rules(make, reports, epsilon, delta)
+    rules = row["rules"]
+    save_plan(map(_saved, _given(rules)), "", reports=reports, total_epsilon=float(epsilon), total_delta=float(delta))
     if form == JSON:
         print_json(row)
         return
-    rules = row["rules"]
     if form is not None:
         print_rows(_rows(rules), form)
         return
@@ -183,6 +186,12 @@ def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_del
     _print_differing(_given(rules))
     print_reasons(reasons)
     _print_next(_given(rules), reports, total_epsilon, total_delta)
+
+
+def _saved(given: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the result of a rule as a row of a spreadsheet, its ε rounded down."""
+    name, row = given
+    return {**row, "rule": _named(name, row), "epsilon": float(printed_down(row["epsilon_per_report"]))}
 
 
 def _print_next(

@@ -277,6 +277,7 @@ def show_design(
     from ldp_budget_surveys.designs.survey_estimates import estimate_survey
 
     from .design_tables import flat_rows, print_design
+    from .excel_files import save_estimate
     from .input_tables import write_rows_to
 
     source, design = source_and_design(ctx, survey, files, rounds, mixed=mixed)
@@ -292,6 +293,7 @@ def show_design(
     printed = as_reported(survey, row)
     if rows_to is not None:
         write_rows_to("rows-to", rows_to, _uniform(flat_rows(printed)))
+    save_estimate(printed, level, population=True)
     if form == JSON:
         print_json(printed)
     elif form is not None:

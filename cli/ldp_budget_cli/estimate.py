@@ -28,6 +28,7 @@ from .app import collection_names
 from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_options import design_options, is_designed, show_design
 from .design_tables import quantile_rows
+from .excel_files import save_estimate, xlsx_option
 from .input_tables import write_rows_to
 from .inputs import find_collection
 from .notes import print_note
@@ -118,6 +119,7 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @design_options
 @click.option("--by-round", is_flag=True, help="Estimate each file by itself, as a round with the file's name.")
 @click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to FILE: CSV, or .parquet, .arrow.")
+@xlsx_option
 @rows_options
 @click.pass_context
 def estimate(
@@ -261,6 +263,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
         plot_estimate(ask.collection, row, plot, level=ask.level, out_of=out_of)
     rows = row.get("answers", row.get("bins", [row]))
     ask.write(rows)
+    save_estimate(row, ask.level)
     if form == JSON:
         print_json(row)
     elif form is not None:
@@ -322,6 +325,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
 
         plot_rounds(ask.collection, full, plot, level=ask.level, out_of=out_of)
     ask.write(list(flat_rows(rounds)))
+    save_estimate({"rounds": rounds}, ask.level)
     if form == JSON:
         print_json({"rounds": rounds})
     elif form is not None:

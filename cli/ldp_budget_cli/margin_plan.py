@@ -8,6 +8,7 @@ import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
 
+from .excel_files import save_plan
 from .output import counted, next_step, print_json, rounded
 from .tables import print_table
 
@@ -40,6 +41,8 @@ def plan_answers(
         if row["mechanism"] is None:
             raise click.ClickException(f"--plot has nothing to draw. {_no_answer(row)}")
         plot_margins(row, answers, chosen, plot)
+    asked = [{**row, "recommended": "yes"}] if row["mechanism"] is not None else []
+    save_plan([*asked, *row["table"]], "the population", answers=answers)
     if as_json:
         print_json(row)
     elif row["mechanism"] is None:

@@ -9,6 +9,7 @@ import click
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import open_ledger
+from .excel_files import xlsx_option
 from .named_surveys import survey_of
 from .notes import print_note
 from .number_types import parse_margin
@@ -221,6 +222,7 @@ def _answers(question: dict[str, Any]) -> str:
     help="Show how many respondents give this margin at 95 %, such as 3%.",
 )
 @total_epsilon_option
+@xlsx_option
 @json_option
 @click.pass_context
 def plan(ctx: click.Context, /, name: str, **given: Any) -> None:

@@ -18,6 +18,7 @@ from ldp_budget.reports.estimation import (
 
 from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_tables import quantile_rows
+from .excel_files import save_estimate
 from .input_tables import write_rows_to
 from .output import JSON, LINES, counted, print_json, print_rows
 from .tables import print_row_table, print_table
@@ -72,6 +73,7 @@ def estimate_survey(
         rows = [{"round": each["round"], **row} for each in printed for row in survey_rows(each)]
     if rows_to is not None:
         write_rows_to("rows-to", rows_to, _alike(list(plain_rows(rows))))
+    save_estimate(printed[0] if rounds is None else {"rounds": printed}, level)
     if form == JSON:
         print_json(printed[0] if rounds is None else {"rounds": printed})
     elif form is not None:

@@ -8,6 +8,7 @@ import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
 
+from .excel_files import save_plan, xlsx_option
 from .margin_plan import plan_answers
 from .mechanism_arguments import MechanismGroup
 from .number_types import NumberRange, WholeRange, parse_margin, parse_ticks
@@ -16,7 +17,7 @@ from .plots import plot_option
 from .tables import KEPT, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _OPTIONS = ("--answers", "--survey", "--collection", "--respondents", "--margin")
 _COMMAND = "survey:"
@@ -105,6 +106,7 @@ total_epsilon_option = click.option(
 )
 @plot_option("the margin against the number of people, for three ε. With --answers")
 @total_epsilon_option
+@xlsx_option
 @json_option
 @click.pass_context
 def plan_survey(
@@ -159,6 +161,7 @@ def plan_survey(
         if found.survey is not None:
             raise click.UsageError(f"{collection} is a survey. Use --survey {collection}")
         row = plan_collection(found.mechanism, respondents, margin)
+        save_plan([row] if row["respondents"] is not None else [], _PEOPLE, collection=collection)
         _show(row, _print_collection, as_json)
         if row["respondents"] is not None:
             warn_of_pseudonyms(found, row["respondents"])
@@ -166,7 +169,24 @@ def plan_survey(
     from .named_surveys import read_survey
 
     total = None if total_epsilon is None else decimal_option("total_epsilon", total_epsilon)
-    _show(planned(read_survey(ctx, survey), respondents, margin, total), _print_survey, as_json)
+    row = planned(read_survey(ctx, survey), respondents, margin, total)
+    save_plan(_rows(row), _PEOPLE, survey=row["survey"], total_epsilon=float(row["total_epsilon"]))
+    _show(row, _print_survey, as_json)
+
+
+_PEOPLE = "these respondents"
+
+
+def _rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each question of each design."""
+    for design in sorted(row["designs"], key=_expense):
+        shared = {
+            "answers of each": str(design["answer"]),
+            "recommended": "yes" if design["answer"] == row["recommended"] else "no",
+        }
+        for each in design.get("questions", ()):
+            figures = {"question": each["name"], "epsilon": float(each["epsilon"]), "respondents": each["asked"]}
+            yield {**each, **shared, **figures}
 
 
 def _only_with_answers(**given: Any) -> None:

@@ -202,4 +202,4 @@ def _text(place: str, cell: Any, sources: dict[str, str], notes: dict[str, str])
             f"has a {type(value).__name__}, which has no one text",
             "Format it as text or as a number.",
         )
-    return value or ""
+    return str(openpyxl().utils.escape.unescape(value or ""))

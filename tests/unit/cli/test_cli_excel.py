@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -127,3 +128,97 @@ def test_excel_file_without_openpyxl_says_what_to_install(
     people = save(tmp_path / "people.xlsx", *ROWS)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     assert "Install it: pip install 'ldp-budget[excel]'" in moods.error("spend-many", people, "mood")
+
+
+# -- files of figures ----------------------------------------------------------------------------------------
+
+
+def cells_of(place: Path) -> list[tuple[Any, ...]]:
+    return [tuple(cell.value for cell in row) for row in openpyxl.load_workbook(place)["Figures"].iter_rows()]
+
+
+@pytest.fixture
+def reports(moods: CommandLine, tmp_path: Path) -> Path:
+    text, out = tmp_path / "people.csv", tmp_path / "r"
+    text.write_text(TEXT, encoding="utf-8")
+    moods("randomize", "mood", text, "--column", "mood", "--public", "region", "--out", out)
+    return out
+
+
+@pytest.mark.parametrize("options", [(), ("--weights", "region"), ("--by-round",)])
+def test_estimate_writes_the_figures_of_its_json(
+    moods: CommandLine, reports: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    if "--weights" in options:
+        (tmp_path / "w.csv").write_text("region,weight\nnorth,1.5\nsouth,0.5\n", encoding="utf-8")
+        options = ("--weights", str(tmp_path / "w.csv"))
+    place = tmp_path / "figures.xlsx"
+    found = moods.json("estimate", "mood", reports, *options, "--xlsx", place)
+    (whole,) = found.get("rounds", (found,))
+    header, *rows = cells_of(place)
+    saved = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [row["answer"] for row in saved] == ["good", "bad"]
+    assert [row["estimate"] for row in saved] == pytest.approx([row["share"] for row in whole["answers"]], rel=1e-12)
+
+
+def test_balance_writes_the_printed_amounts_as_numbers(moods: CommandLine, tmp_path: Path) -> None:
+    moods("policy", "set", "both", "--limit", "lifetime=20", "--limit", "day=10,1e-6,zcdp")
+    moods("spend", "=ada", "mood", "--policy", "both")
+    moods("balance", "=ada", "--policy", "both", "--xlsx", tmp_path / "b.xlsx")
+    assert cells_of(tmp_path / "b.xlsx") == [
+        ("user", "limit", "rule", "amount", "of", "spent", "left", "resets"),
+        ("=ada", "lifetime", "basic", "ε", 20, 1, 19, "never"),
+        ("=ada", "day", "zcdp", "ε at δ = 1e-06", 10, ANY, None, ANY),
+        ("=ada", "day", "zcdp", "ρ", 1.53927, 0.462118, 1.07716, None),
+    ]
+    moods("spend", "bob", "mood")
+    moods("balance", "--all", "--xlsx", tmp_path / "all.xlsx")
+    assert [row[0] for row in cells_of(tmp_path / "all.xlsx")[1:]] == ["1", "2"]
+
+
+SURVEY = """
+[survey]
+name = "health"
+epsilon = 3
+answer = "all"
+[[question]]
+name = "mood"
+text = "How are you?"
+kind = "choice"
+categories = ["good", "bad"]
+[[question]]
+name = "age"
+text = "How old are you?"
+kind = "number"
+lower = 0
+upper = 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "rows"),
+    [
+        (("plan", "oue", "--domain-size", "5", "--reports", "10", "--total-epsilon", "4"), "basic", 2),
+        (("plan", "--answers", "6", "--respondents", "3000", "--epsilon", "1"), "subset-selection", 13),
+        (("plan", "--collection", "mood", "--respondents", "900"), "random-substitution", 1),
+        (("plan", "--survey", "health.toml", "--respondents", "900"), "all", 4),
+        (("survey", "plan", "health.toml", "--respondents", "900"), "all", 4),
+    ],
+)
+def test_plans_write_their_rows(
+    moods: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], first: str, rows: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "health.toml").write_text(SURVEY, encoding="utf-8")
+    moods(*words, "--xlsx", "plan.xlsx")
+    found = cells_of(tmp_path / "plan.xlsx")
+    assert (found[1][0], len(found) - 1) == (first, rows)
+
+
+def test_file_of_figures_replaces_no_file_and_ends_in_xlsx(moods: CommandLine, tmp_path: Path) -> None:
+    place = tmp_path / "plan.xlsx"
+    place.write_text("mine", encoding="utf-8")
+    words = ("plan", "--answers", "6", "--respondents", "3000", "--epsilon", "1", "--xlsx")
+    assert "plan.xlsx exists. Nothing was written. Name another file." in moods.error(*words, place)
+    assert place.read_text(encoding="utf-8") == "mine"
+    assert "--xlsx must end in .xlsx" in moods.error(*words, tmp_path / "plan.csv", code=2)
