@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldp_budget import mechanism
+from ldp_budget.sdk.estimates import MeanEstimate
 from ldp_budget_mechanisms._capped_mean import capped_mean, finds_cap
 
 INCOME = mechanism("random-threshold")(epsilon=2, lower=1000, upper=1_000_000, scale="log", cap_at="0.95")
@@ -59,3 +60,22 @@ def test_planned_margin_is_that_of_simulated_surveys(more: dict[str, str]) -> No
         row = row["quantiles"]["0.5"] if "quantiles" in row else {**row, "estimate": row["mean"]}
         found.append(max(row["high"] - row["estimate"], row["estimate"] - row["low"]))
     assert np.mean(found) == pytest.approx(made.planned_margin(3000), rel=0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 3], ids=["simple", "households"])
+def test_intervals_of_few_people_cover_the_capped_mean(size: int) -> None:
+    made = mechanism("random-threshold")(epsilon=4, lower=1000, upper=1_000_000, scale="log", cap_at="0.95")
+    rng = np.random.default_rng(6)
+    many = np.clip(rng.lognormal(10.4, 0.6, 20_000), 1000, 1_000_000)
+    covered = []
+    for seed in range(200):
+        values = np.repeat(rng.choice(many, 50 // size + 1), size)[:50]
+        bins, number = made.report_bins(made.randomize(values, rng=seed))
+        shares = np.bincount(bins, minlength=number) / 50
+        groups = np.add.reduceat(np.eye(number)[bins] - shares, np.arange(0, 50, size)) / 50
+        covariance = groups.T @ groups * len(groups) / (len(groups) - 1)
+        mean = MeanEstimate(50, 0.0, 1.0, freedom=len(groups) - 1)
+        row = made.distribution(shares, None if size == 1 else covariance, mean).details()
+        covered.append(row["low"] <= np.minimum(many, row["cap"]).mean() <= row["high"])
+    assert np.mean(covered) >= 0.95
