@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from ldp_budget.registry.plugins import mechanism
-from ldp_budget.registry.survey_questions import best_for_mean
 from ldp_budget.sdk.estimates import CountAggregate, SupportLaw
+from ldp_budget_surveys.questionnaires.survey_questions import best_for_mean
 
 SHARES = (0.04, 0.02, 0.03, 0.04, 0.05, 0.12, 0.10, 0.15, 0.20, 0.13, 0.12)
 PEOPLE = (50, 300, 3000)

@@ -273,8 +273,9 @@ def show_design(
     rows_to: str | None,
 ) -> None:
     """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
-    from ldp_budget.reports.estimation import as_reported
     from ldp_budget_surveys.designs.survey_estimates import estimate_survey
+    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+    from ldp_budget_surveys.questionnaires.survey_rows import as_reported
 
     from .design_tables import flat_rows, print_design
     from .excel_files import save_estimate
@@ -290,7 +291,8 @@ def show_design(
             "estimate is of a mix",
             err=True,
         )
-    printed = as_reported(survey, row)
+    asked = survey if isinstance(survey, SurveyCollection) else None
+    printed = row if asked is None else as_reported(asked, row)
     if rows_to is not None:
         write_rows_to("rows-to", rows_to, _uniform(flat_rows(printed)))
     save_estimate(printed, level, population=True)
@@ -300,7 +302,7 @@ def show_design(
         rows = list(flat_rows(printed))
         print_rows(rows if form == LINES else _uniform(rows), form)
     else:
-        questions = () if survey.survey is None else survey.survey.shown
+        questions = () if asked is None else asked.survey.shown
         print_design(row, level, {each.name: each.shown_unit for each in questions if each.shown_unit})
 
 

@@ -23,6 +23,7 @@ from ldp_budget.reports.estimation import (
     made_consistent,
     plain_rows,
 )
+from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
 
 from .app import collection_names
 from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
@@ -154,7 +155,7 @@ def estimate(
         show_design(ctx, found, files, rounds, level, mixed=mixed, form=form, rows_to=rows_to)
         warn_of_twins(files, "reports that count twice make the intervals too narrow")
         return
-    if found.survey is not None:
+    if isinstance(found, SurveyCollection):
         from .survey_estimate import check_options, estimate_survey
 
         check_options(

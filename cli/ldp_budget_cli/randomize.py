@@ -153,7 +153,7 @@ def randomize(
     found = find_collection(ctx, collection)
     column = _column(found, columns)
     public = check_public(public, _answer_columns(found, columns), user_column)
-    if found.survey is not None and secret is not None:
+    if found.mechanism.components and secret is not None:
         raise click.UsageError("--secret is for collections that memoize, and a survey does not. Leave it out.")
     how = Reading(
         column,
@@ -215,16 +215,19 @@ def _check_folder(out: str) -> None:
 
 def _answer_columns(collection: Collection, columns: tuple[str, ...]) -> list[str]:
     """Return the columns of the answers."""
-    if collection.survey is None:
-        return list(columns)
+    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+
     from .survey_reader import columns_of
 
-    return list(columns_of(collection.mechanism, columns).values())  # type: ignore[arg-type]
+    if not isinstance(collection, SurveyCollection):
+        return list(columns)
+
+    return list(columns_of(collection.mechanism, columns).values())
 
 
 def _column(collection: Collection, columns: tuple[str, ...]) -> str:
     """Return the column of the answers; empty for a survey, which has several."""
-    if collection.survey is not None:
+    if collection.mechanism.components:
         return ""
     if len(columns) != 1:
         problem = "--column is missing: the column that holds the answers." if not columns else "Give --column once."
@@ -235,11 +238,11 @@ def _column(collection: Collection, columns: tuple[str, ...]) -> str:
 def _reader(
     file: str, collection: Collection, how: Reading, note: Note | None, columns: tuple[str, ...]
 ) -> AnswerReader:
-    from ldp_budget.registry.questionnaire import Questionnaire
+    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
 
     from .survey_reader import SurveyReader, columns_of
 
-    if not isinstance(collection.mechanism, Questionnaire):
+    if not isinstance(collection, SurveyCollection):
         return AnswerReader(file, collection, how, note)
     return SurveyReader(file, collection, how, note, columns_of(collection.mechanism, columns))
 

@@ -17,8 +17,9 @@ from ldp_budget.reports.estimation import (
     estimate_if_any,
     estimate_row,
     made_consistent,
-    survey_row,
 )
+from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+from ldp_budget_surveys.questionnaires.survey_rows import survey_row
 
 from .app import collection_names, open_ledger
 from .design_options import design_options, is_designed, source_and_design, typed_design
@@ -193,7 +194,7 @@ def _row(
     def on_charges(charged: int, uncharged: int) -> None:
         charges.update(charged=charged, uncharged=uncharged)
 
-    if collection.survey is not None:
+    if collection.mechanism.components:
         check_options({"candidates": candidates, "top": most})
         names = None
     else:
@@ -212,7 +213,7 @@ def _row(
         )
     if result is None:
         return None, 0
-    if collection.survey is not None:
+    if isinstance(collection, SurveyCollection):
         return survey_row(collection, result, consistent=True), charges["uncharged"]
     if counts_answers(collection):
         result = made_consistent(result)

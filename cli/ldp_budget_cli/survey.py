@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.receipts import Receipt
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.registry.surveys import Survey
     from ldp_budget_service.client import Client
+    from ldp_budget_surveys.questionnaires.surveys import Survey
 
 
 @click.group()
@@ -58,9 +58,9 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
       ldp-budget survey add health.toml
     """
     from ldp_budget.errors import InvalidParameter
-    from ldp_budget.registry.collections import survey_collection
-    from ldp_budget.registry.surveys import Survey
     from ldp_budget_surveys.design_prices import design_prices
+    from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+    from ldp_budget_surveys.questionnaires.surveys import Survey
 
     from .app import check_local
     from .collection import check_free, register, stored_as
@@ -88,7 +88,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
 
 def _warn_of_missing_translations(survey: Survey) -> None:
     """Print, for each language of the survey, the texts that respondents will read in the original language."""
-    from ldp_budget.registry.survey_questions import CHOICE, TICK
+    from ldp_budget_surveys.questionnaires.survey_questions import CHOICE, TICK
 
     texts = {name: survey.languages for name in ("title", "purpose") if getattr(survey, name)}
     for question in survey.questions:

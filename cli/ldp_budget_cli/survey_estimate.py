@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.registry.survey_questions import QUANTILE
 from ldp_budget.reports.estimation import (
-    as_reported,
     estimate_files,
     estimate_if_any,
     plain_rows,
-    survey_row,
-    survey_rows,
 )
+from ldp_budget_surveys.questionnaires.survey_questions import QUANTILE
+from ldp_budget_surveys.questionnaires.survey_rows import as_reported, survey_row, survey_rows
 
 from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_tables import quantile_rows
@@ -26,11 +24,11 @@ from .tables import print_row_table, print_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ldp_budget.registry.collections import Collection
+    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
 
 
 def estimate_survey(
-    collection: Collection,
+    collection: SurveyCollection,
     files: Sequence[str],
     *,
     level: float,
@@ -59,7 +57,6 @@ def estimate_survey(
         estimate = estimate_files if rounds is None else estimate_if_any
         result = estimate(collection, some, on_mixed=on_mixed if mixed else None)
         if result is None:
-            assert collection.survey is not None
             return {"respondents": 0, **{question.name: {"asked": 0} for question in collection.survey.shown}}
         return {**survey_row(collection, result, level=level, consistent=consistent), **charges}
 
@@ -96,8 +93,7 @@ def _alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def _print(collection: Collection, row: Mapping[str, Any], level: float) -> None:
-    assert collection.survey is not None
+def _print(collection: SurveyCollection, row: Mapping[str, Any], level: float) -> None:
     if "round" in row:
         click.echo(f"Round {row['round']}")
     respondents = row["respondents"]

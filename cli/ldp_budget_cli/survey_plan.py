@@ -158,7 +158,7 @@ def plan_survey(
         if total_epsilon is not None:
             raise click.UsageError("--total-epsilon needs --survey.")
         found = find_collection(ctx, collection)
-        if found.survey is not None:
+        if found.mechanism.components:
             raise click.UsageError(f"{collection} is a survey. Use --survey {collection}")
         row = plan_collection(found.mechanism, respondents, margin)
         save_plan([row] if row["respondents"] is not None else [], _PEOPLE, collection=collection)

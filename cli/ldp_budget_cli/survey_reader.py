@@ -15,10 +15,10 @@ from ldp_budget._lookalikes import difference
 from ldp_budget._number_parsing import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
-from ldp_budget.registry.survey_questions import NO_ANSWER
 from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval, yes_no
 from ldp_budget.sdk.tick_sets import TickSets
+from ldp_budget_surveys.questionnaires.survey_questions import NO_ANSWER
 
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
 from .errors import did_you_mean
@@ -29,8 +29,8 @@ from .tick_columns import option_columns, ticked
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ldp_budget.registry.collections import Collection
-    from ldp_budget.registry.questionnaire import Question, Questionnaire
+    from ldp_budget_surveys.questionnaires.questionnaire import Question, Questionnaire
+    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
 
     from .answer_reader import Reading
     from .input_tables import CsvTable, Note, SheetTable, Table
@@ -59,14 +59,14 @@ class SurveyReader(AnswerReader):
     """Reads the answers to a survey once; `how.column` is not used. The batches have `value_type` values."""
 
     def __init__(
-        self, path: str, collection: Collection, how: Reading, note: Note | None, columns: dict[str, str]
+        self, path: str, collection: SurveyCollection, how: Reading, note: Note | None, columns: dict[str, str]
     ) -> None:
         super().__init__(path, collection, how, note)
-        self._survey: Questionnaire = collection.mechanism  # type: ignore[assignment]
+        self._collection: SurveyCollection = collection
+        self._survey = collection.mechanism
         self._columns = columns
-        survey = collection.survey
         slots = self._survey.questions
-        self._optional = [question.optional for question in survey.slots] if survey else [False] * len(slots)
+        self._optional = [question.optional for question in collection.survey.slots]
         self._places: list[int] = []
         self._boxes: list[list[int]] = []
         """For each question the columns of its options, if each has a column of its own."""

@@ -18,12 +18,13 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parents[1] / "tests" / "helpers"))
 
 from client_cases import Recorder  # noqa: E402 - from the folder above
-from ldp_budget.registry.collections import Collection, survey_collection  # noqa: E402
-from ldp_budget.registry.question_selection import chosen_questions, mask_of  # noqa: E402
-from ldp_budget.registry.questionnaire import Questionnaire  # noqa: E402
-from ldp_budget.registry.scales import answers_of  # noqa: E402
-from ldp_budget.registry.surveys import Survey, SurveyQuestion  # noqa: E402
+from ldp_budget.registry.collections import Collection  # noqa: E402
 from ldp_budget.sampling.rng import open_stream  # noqa: E402
+from ldp_budget_surveys.questionnaires.question_selection import chosen_questions, mask_of  # noqa: E402
+from ldp_budget_surveys.questionnaires.questionnaire import Questionnaire  # noqa: E402
+from ldp_budget_surveys.questionnaires.scales import answers_of  # noqa: E402
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection  # noqa: E402
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion  # noqa: E402
 
 FILE = FOLDER / "questionnaires.json"
 USERS = ("alice", "bob", "정민", " padded\u00a0", "e\u0301lise", "0")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget import Collection
-from ldp_budget.registry.questionnaire import report_layout
 
 from .error_codes import ServiceError
 
@@ -111,13 +110,15 @@ def _collection(digest: str, definition: Asked) -> Collection:
 
 def _row(collection: Collection, files: Sequence[Path], asked: Asked) -> Asked:
     from ldp_budget.reports import estimation
+    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+    from ldp_budget_surveys.questionnaires.survey_rows import as_reported, survey_row
 
     totals = (estimation.total_of(collection, _blocks(collection, file)) for file in files)
     result = estimation.estimate_totals(collection, totals, asked["names"], most=asked["most"])
     assert result is not None
-    if collection.survey is not None:
-        found = estimation.survey_row(collection, result, level=asked["level"], consistent=asked["consistent"])
-        return estimation.as_reported(collection, found)
+    if isinstance(collection, SurveyCollection):
+        found = survey_row(collection, result, level=asked["level"], consistent=asked["consistent"])
+        return as_reported(collection, found)
     if asked["consistent"] and estimation.counts_answers(collection):
         result = estimation.made_consistent(result)
     row = estimation.estimate_row(collection, result, level=asked["level"], names=asked["names"])
@@ -132,7 +133,7 @@ def _blocks(collection: Collection, path: Path) -> Iterator[NDArray[Any]]:
     """Yield the reports in a file, in blocks. The file has no name from then on, so that a killed service leaves none."""
     import numpy as np
 
-    dtype, shape, width = report_layout(collection.mechanism)
+    dtype, shape, width = collection.mechanism.report_layout()
     size = max(1, _BLOCK_BYTES // width) * width
     native = np.dtype(dtype).newbyteorder("=")
     with open(path, "rb") as file:

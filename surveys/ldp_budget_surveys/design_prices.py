@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.registry.margins import Precision
-from ldp_budget.registry.scales import BELOW, IN_BOX, MEAN, NPS, REPORTS, SHARES, TOP_BOX, answers_of
-from ldp_budget.registry.survey_questions import GRID, SCALE, SurveyQuestion
-from ldp_budget.registry.surveys import JOINT, Survey
+
+from .questionnaires.scales import BELOW, IN_BOX, MEAN, NPS, REPORTS, SHARES, TOP_BOX, answers_of
+from .questionnaires.survey_questions import GRID, SCALE, SurveyQuestion
+from .questionnaires.surveys import JOINT, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

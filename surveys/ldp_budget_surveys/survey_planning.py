@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.registry.margins import Precision, least_respondents
-from ldp_budget.registry.survey_questions import SCALE, SurveyQuestion
-from ldp_budget.registry.surveys import ALL, Survey
 from ldp_budget.sdk.domain import check_users
 
 from .design_prices import scale_reports
+from .questionnaires.survey_questions import SCALE, SurveyQuestion
+from .questionnaires.surveys import ALL, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

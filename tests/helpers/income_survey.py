@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ldp_budget.registry.surveys import Survey
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 FILE = """
 [survey]

@@ -18,14 +18,15 @@ import numpy as np
 
 from ldp_budget import Accountant, mechanism
 from ldp_budget._files import canonical_json
-from ldp_budget.registry.collections import Collection, survey_collection
-from ldp_budget.registry.surveys import Survey, SurveyQuestion
+from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget_surveys.publication import transparency_log
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import Publisher, account_leaf
 from ldp_budget_surveys.publication.signed_note import LogKey
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 from ldp_budget_verify.shipped_checkers import checker
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ldp_budget import Accountant, Collection, Limit
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.surveys import Survey, SurveyQuestion
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 
 MOODS = ("good", "fair", "bad")
 QUESTIONS = (

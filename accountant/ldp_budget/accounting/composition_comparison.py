@@ -17,7 +17,7 @@ from ..errors import InvalidParameter, LdpBudgetError, NotSupported
 from ..guarantees import Memoised, Unbounded
 from ..guarantees.costs import measure_at
 from ..guarantees.fixed_point import decimal, float_down
-from ..registry.questionnaire import Questionnaire
+from ..registry.plugins import RESERVED_NAME
 from ..sdk.domain import Categories
 from .plans import enforceable, largest_epsilon
 
@@ -114,7 +114,7 @@ def message_of(mechanism: Mechanism) -> Message:
     """
     from ..composition.shuffle_amplification import Message
 
-    if isinstance(mechanism, Questionnaire):
+    if mechanism.components:
         raise NotSupported(
             "no loss after shuffling is known for a survey: the asked questions are visible in a report"
         )
@@ -137,7 +137,7 @@ def message_charged(guarantee: Guarantee, name: str, declared: str) -> Message:
     from ..composition.shuffle_amplification import Message
     from ..registry.plugins import mechanism as find_mechanism
 
-    if name == Questionnaire.name:
+    if name == RESERVED_NAME:
         return Message(Unbounded())  # the asked questions split the crowd
     try:
         found = message_of(find_mechanism(name)(**json.loads(declared)))

@@ -14,7 +14,6 @@ from ..guarantees import Guarantee
 from ..guarantees.costs import measured
 from ..guarantees.guarantees import is_memoised
 from ..registry.collections import Collection
-from ..registry.questionnaire import Questionnaire
 from ..sdk.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class PricedMechanism:
     @property
     def checked(self) -> str:
         """The way in which the mechanism's guarantee was checked, see `certificates`."""
-        if isinstance(self._chosen, Questionnaire):
+        if self._chosen.components:
             return certification.checked_at(self._chosen)
         if self._proved is None:
             self._proved = certification.in_proved_range(self._chosen)

@@ -242,7 +242,7 @@ def checked(mechanism: type[Mechanism]) -> str:
 def checked_at(mechanism: Mechanism) -> str:
     """The level of a mechanism with its parameters: "exact" only where its guarantee is proved for these parameters.
 
-    A questionnaire has the lowest level of its questions.
+    A mechanism made of others has the lowest level of these.
 
     Parameters:
         mechanism: a mechanism with its parameters.
@@ -250,10 +250,8 @@ def checked_at(mechanism: Mechanism) -> str:
     Raises:
         InvalidParameter: `mechanism` is not a mechanism.
     """
-    from .questionnaire import Questionnaire  # imports mechanisms, which a look-up of a level does not need
-
-    if isinstance(mechanism, Questionnaire):
-        return min((checked_at(each.mechanism) for each in mechanism.questions), key=LEVELS.index)
+    if mechanism.components:
+        return min(map(checked_at, mechanism.components), key=LEVELS.index)
     return level_of(type(mechanism), in_proved_range(mechanism))
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._validation import canonical_text, check_instance, check_many, check_name, check_user, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from ..sdk.domain import Categories, check_categories, codes_of
 from ..sdk.mechanism import Mechanism, count_of
+from .plugins import RESERVED_NAME
 from .plugins import mechanism as find_mechanism
 from .public_definition import MINIMUM_GROUP, MOST_GROUP, NOTHING, About
-from .questionnaire import Questionnaire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..sdk.estimates import Estimate
-    from .surveys import Survey
 
 FORMAT = "ldp-budget collection"
 VERSION = 1
@@ -45,17 +45,17 @@ class Collection:
         about: texts for the respondents.
         client: the digest of the agreed public definition; None before the agreement.
         sandbox: True if the collection belongs to a sandbox, whose reports count nowhere else.
-        survey: the survey, if the mechanism is a questionnaire; see `survey_collection`.
-        minimum_group: the least number of reports in a round, so that each report hides among as many. That of the
-            survey, if there is one.
+        minimum_group: the least number of reports in a round, so that each report hides among as many.
         with_labels: True if services and devices charge reports with labels, although labels reveal which answers repeat.
             Only for a mechanism whose reports hide it.
 
     Raises:
         InvalidParameter: an argument has the wrong type, or the categories are not distinct names, one for each
-            answer of the mechanism; or the survey has other questions than the mechanism.
+            answer of the mechanism; or the mechanism has a class of collections of its own.
     """
 
+    mechanism_type: ClassVar[type[Mechanism] | None] = None
+    """The mechanism of all collections of this class; None for those of any mechanism."""
     name: str
     mechanism: Mechanism
     categories: tuple[str, ...] | None = None
@@ -65,8 +65,6 @@ class Collection:
     """The digest of the agreed public definition; None without a client program, or before the agreement."""
     sandbox: bool = field(default=False, compare=False)
     """True if the collection belongs to a sandbox. Report files carry this flag and are refused elsewhere."""
-    survey: Survey | None = None
-    """The survey as people see it; None for a single question. The client's digest covers it."""
     minimum_group: int = MINIMUM_GROUP
     """The least number of reports in a round. It never changes, and neither digest nor fingerprint covers it."""
     with_labels: bool = False
@@ -84,9 +82,9 @@ class Collection:
             self._check_answers(self.categories)
         check_instance("about", self.about, About, "an `About` object")
         self.about.check(self.categories)
-        self._check_survey()
-        if self.survey is not None:
-            object.__setattr__(self, "minimum_group", self.survey.minimum_group)
+        own = collection_type(self.mechanism.name)
+        if not isinstance(self, own):
+            raise InvalidParameter("mechanism", f"in a `{own.__name__}`", self.mechanism.name)
         check_whole("minimum_group", self.minimum_group, 1, MOST_GROUP)
         if self.with_labels and not self.mechanism.hides_repeats:
             expected = f"left out, because reports of {self.mechanism.name} hide no repeated answers"
@@ -99,22 +97,6 @@ class Collection:
             label: the label that the client sent.
         """
         return label if self.with_labels else label_to_charge(self.mechanism, label)
-
-    def _check_survey(self) -> None:
-        """Raise `InvalidParameter` unless a survey goes with a questionnaire of the same name and questions."""
-        asked = isinstance(self.mechanism, Questionnaire)
-        if self.survey is None and not asked:
-            return
-        from .surveys import Survey  # a collection of one question needs no surveys
-
-        check_instance("survey", self.survey, Survey, "a `Survey`" if asked else "left out")
-        assert self.survey is not None
-        asks = [self.survey.name, *((each.name, each.categories, each.item_names) for each in self.survey.slots)]
-        own = [(each.name, each.categories, each.items) for each in getattr(self.mechanism, "questions", ())]
-        if asks != [self.name, *own]:
-            raise InvalidParameter(
-                "survey", "of the same name and questions as the collection", shown(self.survey.name)
-            )
 
     def __repr__(self) -> str:
         names = self.categories or ()
@@ -165,15 +147,15 @@ class Collection:
             "fingerprint": self.fingerprint,
             "guarantee": self.mechanism.guarantee.describe(),
             **({"about": about} if about else {}),
-            **({} if self.survey is None else {"survey": self.survey.to_json()}),
-            **({"minimum_group": self.minimum_group} if self._has_own_group() else {}),
+            **self._more_json(),
             **({"labels": True} if self.with_labels else {}),
             # Last, so that it is the last line of what `collection add` prints, which a consent form takes.
             **({"client": self.client} if self.client else {}),
         }
 
-    def _has_own_group(self) -> bool:
-        return self.survey is None and self.minimum_group != MINIMUM_GROUP
+    def _more_json(self) -> dict[str, Any]:
+        """What a collection of this class adds to the JSON object."""
+        return {} if self.minimum_group == MINIMUM_GROUP else {"minimum_group": self.minimum_group}
 
     def definition(self) -> dict[str, Any]:
         """The public definition that `collection show --client` prints: a client for any device, and its digest.
@@ -200,8 +182,6 @@ class Collection:
     def _new_definition(self) -> dict[str, Any]:
         from .public_definition import definition_of
 
-        if self.survey is not None and isinstance(self.mechanism, Questionnaire):
-            return self.survey.definition(self.fingerprint, self.mechanism)
         parts = self.name, self.fingerprint, self.mechanism, self.categories, self.about
         return definition_of(*parts, labels=self.with_labels)
 
@@ -219,12 +199,11 @@ class Collection:
         if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ValueError(f"not a {FORMAT} of version {VERSION}")
         try:
+            own = collection_type(data["mechanism"])
             mechanism = _needed(data["mechanism"], data["name"])(**data["declared"])
             about, client, sandbox = About(**data.get("about", {})), data.get("client"), bool(data.get("sandbox"))
-            survey = _survey_in(data)
-            group = minimum_group_in(data)
-            more = about, client, sandbox, survey, group, data.get("labels", False) is True
-            collection = cls(data["name"], mechanism, data["categories"], *more)
+            more = about, client, sandbox, minimum_group_in(data), data.get("labels", False) is True
+            collection = own(data["name"], mechanism, data["categories"], *more, **own._more_in(data))
             fingerprint = data["fingerprint"]
         except (LookupError, TypeError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else error
@@ -232,6 +211,11 @@ class Collection:
         if collection.fingerprint != fingerprint:
             raise ValueError(f"the definition of collection {collection.name} does not match its fingerprint")
         return collection
+
+    @classmethod
+    def _more_in(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments that a collection of this class reads from its JSON object, besides those of every collection."""
+        return {}
 
     def read_values(self, texts: Any) -> NDArray[np.float64] | NDArray[np.int64]:
         """Users' answers as text, converted to values that the mechanism randomizes.
@@ -368,104 +352,19 @@ class Collection:
 
         return None if secrets is None else secrets_within(secrets, f"collection {self.fingerprint}", count)
 
-    def question(self, name: str) -> Collection:
-        """A question of a survey as a collection of its own, for its estimate.
-
-        Parameters:
-            name: the name of the question.
-
-        Raises:
-            UnknownName: the collection has no such question.
-            InvalidParameter: `name` is not a text.
-        """
-        check_name("name", name)
-        asked = getattr(self.mechanism, "views", ())
-        for question in asked:
-            if question.name == name:
-                return Collection(name, question.mechanism, question.categories, sandbox=self.sandbox)
-        raise UnknownName("question", name, [question.name for question in asked])
-
-    def select_questions(self, values: NDArray[Any], users: Sequence[str] | None = None) -> NDArray[Any]:
-        """The same answers to a survey, with the questions that each respondent is asked; see `question_selection`.
-
-        Parameters:
-            values: the answers, as `read_values` returns them.
-            users: the name of each respondent; None to draw the questions at random.
-
-        Raises:
-            NotSupported: the collection is not a survey.
-            InvalidParameter: `values` are not such answers, or `users` are not as many names.
-        """
-        expected = getattr(self._questionnaire(), "value_type", None)
-        if getattr(values, "ndim", 0) != 1 or values.dtype != expected:
-            raise InvalidParameter("values", "answers as `read_values` returns them", shown(values))
-        masks = self.masks(len(values) if users is None else users)
-        if len(masks) != len(values):
-            raise InvalidParameter("users", f"{len(values)} names, one for each respondent", f"{len(masks)} names")
-        chosen = values.copy()
-        chosen["asked"] = masks
-        return chosen
-
-    def _questionnaire(self) -> Questionnaire:
-        """The mechanism of a survey. Raises `NotSupported` for a collection of one question."""
-        if not isinstance(self.mechanism, Questionnaire):
-            raise NotSupported(f"collection {self.name} is not a survey, so there are no questions to select")
-        return self.mechanism
-
-    def seed(self, user: str) -> bytes:
-        """The seed that selects the questions of a user; see `question_selection`.
-
-        Parameters:
-            user: the name of the user.
-
-        Raises:
-            InvalidParameter: `user` is not a name.
-        """
-        from .question_selection import seed_of
-
-        return seed_of(bytes.fromhex(self.fingerprint), check_user(user))
-
-    def masks(self, users: Sequence[str] | int) -> list[int]:
-        """The bit mask of the questions that each user is asked; for a number, of as many users without a name.
-
-        Parameters:
-            users: the names of the users, or their number.
-
-        Raises:
-            NotSupported: the collection is not a survey.
-            InvalidParameter: `users` are neither names nor a number.
-        """
-        from .._dataframes import check_texts
-        from .question_selection import chosen_questions, mask_of, random_seed
-
-        asked = self._questionnaire()
-        questions, ask = len(asked.questions), asked.ask
-        if isinstance(users, int):
-            seeds = [random_seed() for _ in range(check_whole("users", users, most=_MOST_USERS))]
-        else:
-            seeds = [self.seed(user) for user in check_texts("users", users, "a list of user names, or their number")]
-        return [mask_of(chosen_questions(seed, questions, ask)) for seed in seeds]
-
     def check_sender(self, user: str, report: bytes) -> None:
-        """Raise `NotSupported` if a report to a survey answers other questions than the ones selected for its user.
+        """Raise `NotSupported` if this user may not send this report. A collection of one question takes it from anyone.
 
         Parameters:
             user: the name of the user who sends the report.
             report: the bytes of the report.
 
         Raises:
-            NotSupported: it answers other questions.
+            NotSupported: the report answers other questions than those that its user is asked.
             InvalidParameter: `user` is not a name, or `report` is not bytes.
         """
         check_user(user)
         check_instance("report", report, bytes, "bytes")
-        if isinstance(self.mechanism, Questionnaire):
-            asked = int.from_bytes(report[: self.mechanism.mask_bytes], "little")
-            if asked != self.masks([user])[0]:
-                raise NotSupported(
-                    "the report answers other questions than the ones selected for this user",
-                    hint="Select the questions as docs/reference/questionnaires.md says.",
-                )
 
     def answer_names(self, answers: int) -> list[str]:
         """The name of each answer: its category, or its number.
@@ -480,23 +379,34 @@ class Collection:
         return list(self.categories) if self.categories is not None else [str(number) for number in numbers]
 
 
+COLLECTIONS = "ldp_budget.collections"
+"""The entry-point group of collections with a class of their own. The name of an entry point is that of their mechanism."""
+
+
+@functools.cache
+def collection_type(mechanism: str) -> type[Collection]:
+    """The class of the collections of a mechanism. That of surveys comes from their package."""
+    if mechanism == RESERVED_NAME:
+        from importlib.metadata import entry_points  # a collection of one question does not need it
+
+        for entry in entry_points(group=COLLECTIONS, name=mechanism):
+            found: type[Collection] = entry.load()
+            return found
+    return Collection
+
+
+def stored_mechanism(name: str) -> type[Mechanism]:
+    """The mechanism that a stored definition or charge names: also one of surveys, which no plugin registers."""
+    return collection_type(name).mechanism_type or find_mechanism(name)
+
+
 def _needed(mechanism: str, collection: str) -> type[Mechanism]:
     """The mechanism that a collection was made with. Raises `NotSupported` if its plugin is missing."""
-    if mechanism == Questionnaire.name:
-        return Questionnaire
     try:
-        return find_mechanism(mechanism)
+        return stored_mechanism(mechanism)
     except UnknownName as error:
         why = f"collection {collection} needs the mechanism {mechanism}, which no installed plugin provides"
         raise NotSupported(why, hint=error.hint or "Install its plugin.") from None
-
-
-def _survey_in(definition: Mapping[str, Any]) -> Survey | None:
-    if "survey" not in definition:
-        return None
-    from .surveys import Survey
-
-    return Survey.from_json(definition["survey"])
 
 
 def minimum_group_in(definition: Mapping[str, Any]) -> int:
@@ -537,20 +447,3 @@ def collection_of(
     options = with_seed(kind, options, None if known is None else known.mechanism)
     terms = {"minimum_group": minimum_group, "with_labels": with_labels}
     return Collection(name, kind(**options), categories, about, **terms).agreed()  # type: ignore[arg-type]
-
-
-def survey_collection(survey: Survey, known: Collection | None = None) -> Collection:
-    """The collection of a survey: its questionnaire with the texts.
-
-    Seeds of public hash functions are drawn from the operating system. `known` is the stored survey of this name,
-    whose seeds are used again.
-
-    Raises:
-        InvalidParameter: a question has no mechanism, or its ε is above that of the survey.
-    """
-    from .public_seeds import with_seeds
-    from .surveys import Survey
-
-    check_instance("survey", survey, Survey, "a `Survey`")
-    questionnaire = with_seeds(survey.questionnaire(), None if known is None else known.mechanism)
-    return Collection(survey.name, questionnaire, None, survey.about(), survey=survey).agreed()

@@ -6,7 +6,7 @@ With n_a of n respondents asked a question, an estimated share or mean has the e
 
 - v₀ and v₁ are the variance per respondent that randomization adds at f = 0 and at f = 1, with f the share of an answer. Values
   in [L, U] are a mixture of both ends, f of them at U, in parts of the range: no other values vary more.
-- c·f(1 - f) is the chance of who was asked. About the n respondents, c = (n - n_a)/(n - 1), as in `sdk.subsampled_estimates`.
+- c·f(1 - f) is the chance of who was asked. About the n respondents, c = (n - n_a)/(n - 1), as in `subsampled_estimates`.
   About a large population, of which they are a simple random sample, c = 1. g is the slope of an expected report, 1 without bias.
 - P is the variance that two users of one other answer add: values that collide in a sketch. It does not shrink with n.
 - b = (1 - f)·b₀ + f·b₁ is the bias, 0 for most mechanisms. It does not shrink either.
@@ -124,8 +124,6 @@ class Precision:
 
     def worst(self, asked: int, sampling: float, design_effect: float = 1.0) -> Worst:
         """Return the largest margin and variance over the shares; `sampling` is c. A design effect multiplies s²."""
-        from ..sdk.subsampled_estimates import worst_share_variance
-
         low, high = self.bias
         slope = (1 + high - low) ** 2
         if not self.collisions and not any(self.bias):
@@ -207,3 +205,11 @@ def margin_for(mechanism: Mechanism, users: int) -> float:
     check_users(users)
     precision = Precision.of(mechanism)
     return precision.margin(users, (1, 1)) * (1.0 if precision.width is None else precision.width)
+
+
+def worst_share_variance(at_zero: float, at_one: float, sampling: float) -> float:
+    """Return the largest (1 - f)·`at_zero` + f·`at_one` + `sampling`·f(1 - f) of all shares f in [0, 1]."""
+    if sampling <= 0:
+        return max(at_zero, at_one)
+    share = min(max((1 + (at_one - at_zero) / sampling) / 2, 0.0), 1.0)
+    return (1 - share) * at_zero + share * at_one + sampling * share * (1 - share)

@@ -7,7 +7,6 @@ definition stores it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from secrets import randbelow
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..sdk.mechanism import Mechanism
-    from .questionnaire import Questionnaire
 
 _SEEDS = 2**53
 """The number of seeds: a JSON number of any programming language holds each of them."""
@@ -30,19 +28,6 @@ def with_seed(kind: type[Mechanism], options: Mapping[str, Any], known: Mechanis
     if not seed or options.get(seed) is not None:
         return options
     return {**options, seed: getattr(known, seed) if type(known) is kind else randbelow(_SEEDS)}
-
-
-def with_seeds(questionnaire: Questionnaire, known: Mechanism | None = None) -> Questionnaire:
-    """Return a questionnaire with a seed for each question that needs one; a survey has no option for it.
-
-    `known` is the questionnaire that is already stored.
-    """
-    stored = {question.name: question.mechanism for question in getattr(known, "questions", ())}
-    questions = []
-    for question in questionnaire.questions:
-        drawn = with_seed(type(question.mechanism), {}, stored.get(question.name))
-        questions.append(replace(question, mechanism=question.mechanism.replace(**drawn)) if drawn else question)
-    return questionnaire.replace(questions=questions)
 
 
 def _field(kind: type[Mechanism]) -> str:

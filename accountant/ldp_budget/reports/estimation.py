@@ -16,7 +16,6 @@ from ..registry.margins import margin_of_interval
 from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
 from ..sdk.domain import Categories
 from ..sdk.estimates import CountEstimate, MeanEstimate
-from ..sdk.questionnaire_estimates import QuestionnaireEstimate
 from .partial_aggregate import again, aggregate, estimate_total, lists_answers
 from .report_file import check_mixed
 from .tables import shown_place
@@ -228,7 +227,7 @@ _BOTH_KINDS = {
 def estimate_row(
     collection: Collection, result: Estimate, *, level: float = 0.95, names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the object that `estimate --json` prints; for a survey that of `survey_row`.
+    """Return the object that `estimate --json` prints for a collection of one question.
 
     `std_error`, `low` and `high` are those of the count, `share_…` those of the share. `low` and `high` bound the
     confidence interval at `level`. `fake_margin` holds the `most` and the `least` that one additional fake report
@@ -237,8 +236,6 @@ def estimate_row(
     For a consistent estimate, `consistent` names its method, `count` and `share` are consistent, and `raw_count` is the
     unbiased count, to which `std_error` refers.
     """
-    if isinstance(result, QuestionnaireEstimate):
-        return survey_row(collection, result, level=level)
     if isinstance(result, CountEstimate):
         answers = _count_rows(collection, result, level, names)
         how = {"consistent": result.method} if isinstance(result, ConsistentEstimate) else {}
@@ -246,43 +243,6 @@ def estimate_row(
         return {"reports": result.reports, **_overlap(result), **how, "answers": answers, **together}
     assert isinstance(result, MeanEstimate)
     return _mean_row(collection, result, level)
-
-
-def survey_row(
-    collection: Collection, result: Estimate, *, level: float = 0.95, consistent: bool = False
-) -> dict[str, Any]:
-    """Return the object that `estimate --json` prints for a survey: `respondents`, and a key for each question.
-
-    The object of a question is as for a collection of its own, with `asked`, the number of those who answered it, in
-    place of `reports`. Counts are of all respondents, and errors include the choice of the asked ones. Without an
-    answer it has `asked` alone.
-    """
-    assert isinstance(result, QuestionnaireEstimate)
-    row: dict[str, Any] = {"respondents": result.reports}
-    for name, own in result.questions.items():
-        row[name] = {"asked": result.asked[name]}
-        if own is not None:
-            shown = made_consistent(own) if consistent and isinstance(own, CountEstimate) else own
-            found = estimate_row(collection.question(name), shown, level=level)
-            row[name] |= {key: value for key, value in found.items() if key != "reports"}
-    return row
-
-
-def as_reported(collection: Collection, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of a survey with the figure that each scale reports: `top_box` or `nps` in place of answers or a mean."""
-    from ..registry.scales import in_report
-
-    reports = {} if collection.survey is None else collection.survey.reports
-    return row | {name: in_report(row[name], report) for name, report in reports.items() if name in row}
-
-
-def survey_rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `survey_row` for a table: one for each answer to each question, one for each mean."""
-    for name, own in row.items():
-        if isinstance(own, dict):
-            shared = {"question": name, "asked": own["asked"]}
-            for each in own.get("answers", [own]):
-                yield {**shared, **{key: value for key, value in each.items() if not isinstance(value, list)}}
 
 
 def _count_rows(

@@ -35,7 +35,6 @@ from ..accounting.books import MARK_BYTES, note_of
 from ..accounting.stored_reports import Taken
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, ReportFileError, UnknownName
-from ..registry.questionnaire import report_layout
 from .public_attributes import PublicAttributes, read_attributes
 from .report_file import ReportWriter
 
@@ -96,7 +95,7 @@ class Inbox:
     """
 
     def __init__(self, accountant: Accountant, collection: Collection, *, policy: str = DEFAULT) -> None:
-        self._dtype, self._shape, self.report_bytes = report_layout(collection.mechanism)
+        self._dtype, self._shape, self.report_bytes = collection.mechanism.report_layout()
         """Size of a report in bytes."""
         accountant.add_collection(collection)
         self._reports, self._collection, self._policy = accountant.reports, collection, policy

@@ -25,6 +25,8 @@ from .parameters import Field
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy as np
+
     from ..guarantees import Guarantee
     from ..sampling.rng import RandomSource
     from .channels import Comparison
@@ -374,6 +376,22 @@ class Mechanism:
             NotSupported: the mechanism has a client in Python alone, or none.
         """
         raise NotSupported(f"mechanism {self.name} has no client program")
+
+    def report_layout(self) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+        """Return the element type, the shape and the size in bytes of a report.
+
+        Raises:
+            NotSupported: there is no client program, which defines the layout.
+        """
+        import numpy as np
+
+        program = self.client_program()
+        return np.dtype(program.report["dtype"]), tuple(program.report["shape"]), program.size
+
+    @property
+    def components(self) -> tuple[Mechanism, ...]:
+        """The mechanisms of the parts of a report, if it is composed of several, as that of a survey is; else none."""
+        return ()
 
     def memoised(self, values: Any, secrets: Any) -> Any:
         """Return the memoised draw that a user reports for each value. Equal draws share one curve and one label.

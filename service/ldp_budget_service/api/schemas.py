@@ -97,7 +97,7 @@ def asked_for(mechanism: Mechanism) -> Body:
 
 def collection_body(collection: Collection) -> Body:
     """Return a collection with all its declared parameters. Raises `NotSupported` for a survey."""
-    if collection.survey is not None:
+    if collection.mechanism.components:
         raise NotSupported("a survey cannot be added over HTTP", hint="Add it on the machine of the ledger.")
     categories = {} if collection.categories is None else {"categories": list(collection.categories)}
     asked = {"name": collection.name, **asked_for(collection.mechanism), **categories, **collection.about.to_json()}

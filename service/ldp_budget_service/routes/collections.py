@@ -27,6 +27,7 @@ from ldp_budget.charge_options import DEFAULT
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import MINIMUM_GROUP, MOST_GROUP, About
 from ldp_budget_service.api.schemas import MOST_ENTRIES
+from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
 
 from ..auth import CALLER, AuthContext, Caller, Invited, Reader, Respondent, Sending, router_of
 from ..error_codes import ServiceError
@@ -266,7 +267,7 @@ def me(invited: Invited) -> Response:
         "expires": invited.invitation.expires.isoformat().replace("+00:00", "Z"),
         **{name: value for name, value in balance.to_row().items() if name != "user"},
         "quote": _quote(invited),
-        **({} if collection.survey is None else {"seed": collection.seed(user).hex()}),
+        **({"seed": collection.seed(user).hex()} if isinstance(collection, SurveyCollection) else {}),
         "charges": [
             {name: row[name] for name in _SHOWN}
             for row in ([] if balance.erased else accountant.history(user, most=MOST_ENTRIES))

@@ -22,8 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ldp_budget.errors import LdpBudgetError
 from ldp_budget.guarantees.guarantees import NO
 from ldp_budget.registry.certification import checked_at
-from ldp_budget.registry.plugins import mechanism
-from ldp_budget.registry.questionnaire import Questionnaire
+from ldp_budget.registry.collections import stored_mechanism
 from ldp_budget_service.api_keys import ApiKeys
 
 from ..auth import Caller, Reader, router_of
@@ -336,8 +335,7 @@ def mechanisms(request: Request, desk: Reader) -> Response:
 
 def _checked(row: dict[str, Any]) -> str:
     try:
-        kind = Questionnaire if row["mechanism"] == Questionnaire.name else mechanism(row["mechanism"])
-        return checked_at(kind(**json.loads(row["declared"])))
+        return checked_at(stored_mechanism(row["mechanism"])(**json.loads(row["declared"])))
     except (LdpBudgetError, TypeError, ValueError):
         return NO  # not installed, or these parameters are no longer valid
 

@@ -9,11 +9,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.registry.scales import BELOW, IN_BOX
-from ldp_budget.registry.survey_questions import NO_ANSWER, SCALE, YES_NO
 from ldp_budget.reports.partial_aggregate import is_partial, open_files
 from ldp_budget.reports.public_attributes import count_combinations
 
+from ..questionnaires.scales import BELOW, IN_BOX
+from ..questionnaires.survey_collection import SurveyCollection
+from ..questionnaires.survey_questions import NO_ANSWER, SCALE, YES_NO
 from .ledger_facts import Charges, LedgerState, ledger_facts
 from .translations import texts
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.registry.survey_questions import SurveyQuestion
+
+    from ..questionnaires.survey_questions import SurveyQuestion
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ class Subject:
             organisation: who asks, in place of the survey's own.
             language: the language of the texts; those that the survey does not have in it are shown as they are.
         """
-        about, survey = collection.about, collection.survey
-        if survey is not None:
+        about = collection.about
+        if isinstance(collection, SurveyCollection):
+            survey = collection.survey
             own = survey.languages.get(language, {})
             return cls(
                 collection.name,

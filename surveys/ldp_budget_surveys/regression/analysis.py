@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
-from ldp_budget.registry.scales import IN_BOX
 
 from ..contributions import response_chances
 from ..designs.questions import questions_of
 from ..designs.survey_estimates import DesignOptions, SurveyFiles
+from ..questionnaires.scales import IN_BOX
 from .formulas import design_matrix, read_formula
 from .hidden_covariate import hidden_covariate
 from .likelihood import MultinomialModel

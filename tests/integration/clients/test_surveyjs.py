@@ -15,8 +15,8 @@ import pytest
 
 from chromium import devices
 from javascript import node
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.surveys import Survey, SurveyQuestion
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 from sdk_pages import Site, bundled, served
 
 MOODS = ("splendid", "middling", "dreadful")

@@ -15,10 +15,10 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 
 import axe_core
 from ldp_budget import Accountant
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 from survey_site import Site, ledger, running
 
 MOOD = {"text": "Wie geht es Ihnen?", "categories": ["gut", "schlecht"]}

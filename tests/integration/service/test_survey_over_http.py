@@ -14,12 +14,13 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget.registry.collections import Collection, survey_collection
-from ldp_budget.registry.question_selection import chosen_questions, mask_of
-from ldp_budget.registry.surveys import Survey, SurveyQuestion
+from ldp_budget.registry.collections import Collection
 from ldp_budget_service import create_app
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.invitations import Invitations
+from ldp_budget_surveys.questionnaires.question_selection import chosen_questions, mask_of
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 from postgres_places import new_ledger
 
 HEALTH = survey_collection(

@@ -13,8 +13,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 import axe_core
 from chromium import PHONE
 from ldp_budget import Accountant, Limit
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.surveys import Survey, SurveyQuestion
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 from survey_respondents import ARRIVED, SEND, opened
 from survey_site import Site, running
 

@@ -13,9 +13,9 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant, InvalidParameter, Limit, mechanism
-from ldp_budget.registry.surveys import Survey
 from ldp_budget_service import create_app
 from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 FORMS = ["1_0", "１０", "٣", "1__0", "1e1_0", "0x1", "1,5", "inf", "nan", "−1", "²"]
 COMMANDS = [

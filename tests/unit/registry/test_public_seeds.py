@@ -10,9 +10,10 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Accountant
-from ldp_budget.registry.collections import Collection, collection_of, survey_collection
+from ldp_budget.registry.collections import Collection, collection_of
 from ldp_budget.registry.plugins import mechanisms
-from ldp_budget.registry.surveys import Survey
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 SKETCHES: dict[str, dict[str, Any]] = {
     "cms": {"epsilon": 1, "hashes": 16, "width": 16},

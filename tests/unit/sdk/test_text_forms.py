@@ -17,9 +17,9 @@ from ldp_budget._number_parsing import is_number, number_in, value_of, whole_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.guarantees.fixed_point import decimal
 from ldp_budget.registry.collections import collection_of
-from ldp_budget.registry.surveys import Survey
 from ldp_budget.reports.estimation import check_candidates
 from ldp_budget.reports.public_attributes import canonical_value
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 if TYPE_CHECKING:
     from pathlib import Path

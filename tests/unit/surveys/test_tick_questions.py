@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ldp_budget.errors import InvalidParameter, OutsideDomain
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.surveys import Survey
-from ldp_budget.reports.estimation import survey_row
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.survey_rows import survey_row
+from ldp_budget_surveys.questionnaires.surveys import Survey
 from ldp_budget_surveys.survey_planning import plan_survey
 
 TEXT = """

@@ -14,7 +14,7 @@ import pytest
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain, mechanism
 from ldp_budget.guarantees import Approximate, Copies, Guarantee, Laplace, Pure, SymmetricPair
 from ldp_budget.registry.certification import checked_at
-from ldp_budget.registry.questionnaire import Question, Questionnaire, composed
+from ldp_budget_surveys.questionnaires.questionnaire import Question, Questionnaire, composed
 
 MOOD = Question("mood", mechanism("oue")(epsilon=1, domain_size=3), ("good", "fair", "bad"))
 SMOKE = Question("smoke", mechanism("randomized-response")(epsilon=1), ("yes", "no"))

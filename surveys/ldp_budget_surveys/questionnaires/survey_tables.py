@@ -5,10 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from .._number_parsing import value_of
-from .._validation import canonical_text, shown
-from ..errors import InvalidParameter
-from ..sdk.domain import check_categories
+from ldp_budget._number_parsing import value_of
+from ldp_budget._validation import canonical_text, shown
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.sdk.domain import check_categories
+
 from .questionnaire import check_question_name
 from .scales import (
     BELOW,

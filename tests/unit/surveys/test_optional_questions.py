@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.surveys import Survey
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 FILE = """
 [survey]

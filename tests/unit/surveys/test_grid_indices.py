@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from ldp_budget.errors import InvalidParameter, OutsideDomain
-from ldp_budget.registry.collections import Collection, survey_collection
-from ldp_budget.registry.surveys import Survey
+from ldp_budget.registry.collections import Collection
 from ldp_budget.sampling.rng import open_stream
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 FILE = """
 [survey]

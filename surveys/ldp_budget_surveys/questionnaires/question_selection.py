@@ -21,7 +21,7 @@ from __future__ import annotations
 import hmac
 import secrets
 
-from .._validation import canonical_text
+from ldp_budget._validation import canonical_text
 
 MOST_QUESTIONS = 64
 SEED_BYTES = 32

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidParameter, LdpBudgetError, NotSupported
-from ..sdk.domain import Categories
-from ..sdk.frequency_oracle import FrequencyMechanism
-from ..sdk.numeric_mechanism import NumericMechanism
-from .plugins import mechanism as find_mechanism
-from .plugins import mechanisms
-from .public_definition import About
+from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
+from ldp_budget.registry.plugins import mechanism as find_mechanism
+from ldp_budget.registry.plugins import mechanisms
+from ldp_budget.registry.public_definition import About
+from ldp_budget.sdk.domain import Categories
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+
 from .scales import (
     MEAN,
     NPS,
@@ -28,7 +29,7 @@ from .scales import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..sdk.mechanism import Mechanism
+    from ldp_budget.sdk.mechanism import Mechanism
 
 AUTO = "auto"
 CHOICE, YES_NO, NUMBER, TICK, QUANTILE, SCALE, GRID, CAPPED_MEAN = KINDS = (

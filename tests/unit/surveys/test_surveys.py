@@ -11,12 +11,13 @@ import pytest
 
 from ldp_budget import Accountant, InvalidParameter, Limit, NameTaken, NotSupported, UnknownName
 from ldp_budget.guarantees import Pure
-from ldp_budget.registry.collections import Collection, survey_collection
+from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import digest_of
-from ldp_budget.registry.questionnaire import Questionnaire
-from ldp_budget.registry.surveys import Survey, SurveyQuestion
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.sdk.client_program import Program
+from ldp_budget_surveys.questionnaires.questionnaire import Questionnaire
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 
 TEXT = """
 [survey]

@@ -9,9 +9,9 @@ import pytest
 
 from income_survey import income_survey
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.surveys import Survey
-from ldp_budget.reports.estimation import survey_row
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.survey_rows import survey_row
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 KIND = "capped-mean"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .estimates import Estimate, check_same
+from ldp_budget.sdk.estimates import Estimate, check_same
 
 if TYPE_CHECKING:
-    from .estimates import Aggregate
+    from ldp_budget.sdk.estimates import Aggregate
 
 
 @dataclass

@@ -86,11 +86,19 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
-from .._files import canonical_json
-from .._validation import shown
-from ..errors import InvalidParameter, NotSupported, UnknownName
-from .public_definition import FORMAT as CLIENT_FORMAT
-from .public_definition import MINIMUM_GROUP, MOST_GROUP, About, definition_of, digest_of, guarantee_in_words
+from ldp_budget._files import canonical_json
+from ldp_budget._validation import shown
+from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
+from ldp_budget.registry.public_definition import FORMAT as CLIENT_FORMAT
+from ldp_budget.registry.public_definition import (
+    MINIMUM_GROUP,
+    MOST_GROUP,
+    About,
+    definition_of,
+    digest_of,
+    guarantee_in_words,
+)
+
 from .question_selection import MOST_QUESTIONS, RULE
 from .questionnaire import Question, Questionnaire
 from .survey_questions import AUTO, GRID, MECHANISM_OF, SCALE, YES_NO, YES_OR_NO, SurveyQuestion, plain_languages
@@ -162,7 +170,7 @@ class Survey:
         Raises:
             InvalidParameter: the survey has no such question, or a question has no mechanism.
         """
-        from .margins import Precision
+        from ldp_budget.registry.margins import Precision
 
         for said, asked in zip(self.slots, self.questionnaire().questions, strict=True):
             if said.parts or _is_plain_yes_no(said):

@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 from scipy.special import gammaincc
 
-from ldp_budget.registry.question_selection import (
+from ldp_budget_surveys.questionnaires.question_selection import (
     SEED_BYTES,
     chosen_questions,
     mask_of,

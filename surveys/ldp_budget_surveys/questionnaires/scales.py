@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..sdk.client_program import Program
-    from ..sdk.mechanism import Mechanism
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.mechanism import Mechanism
 
 MEAN, SHARES, TOP_BOX, NPS = REPORTS = ("mean", "shares", "top-box", "nps")
 MOST_ANSWERS = 101
@@ -57,7 +57,7 @@ class Recode:
 
     def program(self, mechanism: Mechanism) -> Program:
         """Return the client program of a mechanism whose first step recodes the number of an answer."""
-        from ..sdk.interpreter import read
+        from ldp_budget.sdk.interpreter import read
 
         own = mechanism.client_program()
         first, count = self._first()
@@ -86,7 +86,7 @@ def index_values(lower: int, upper: int, items: int) -> tuple[float, ...]:
 
 def _renamed(expression: Any) -> Any:
     """Return an expression that reads the recoded answer where it read the answer."""
-    from ..sdk.client_program import OPERATORS  # a charge needs no program
+    from ldp_budget.sdk.client_program import OPERATORS  # a charge needs no program
 
     if isinstance(expression, list):
         label = 1 + OPERATORS[expression[0]].labelled

@@ -8,7 +8,7 @@ import pytest
 
 from income_survey import income_survey
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.surveys import Survey
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 KIND = "quantile"
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .estimates import (
+from ldp_budget.sdk.estimates import (
     BitMeanEstimate,
     BoundedMeanEstimate,
     CountEstimate,
@@ -42,20 +42,12 @@ from .estimates import (
     ShareCountLaw,
     SupportLaw,
 )
-from .share_laws import without_replacement
+from ldp_budget.sdk.share_laws import without_replacement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-
-
-def worst_share_variance(at_zero: float, at_one: float, sampling: float) -> float:
-    """Return the largest (1 - f)·`at_zero` + f·`at_one` + `sampling`·f(1 - f) of all shares f in [0, 1]."""
-    if sampling <= 0:
-        return max(at_zero, at_one)
-    share = min(max((1 + (at_one - at_zero) / sampling) / 2, 0.0), 1.0)
-    return (1 - share) * at_zero + share * at_one + sampling * share * (1 - share)
 
 
 def expanded(estimate: Estimate, respondents: int, mechanism: Any, total: Any) -> Any:
@@ -104,7 +96,7 @@ class SampledLaw:
 
     def ends(self, estimate: CountEstimate, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals, within 0 and the number of respondents."""
-        from .share_laws import AnswerLaw, Scales, share_ends
+        from ldp_budget.sdk.share_laws import AnswerLaw, Scales, share_ends
 
         asked, law = self.sample.reports, self.sample.law
         if isinstance(law, SupportLaw):
@@ -112,7 +104,7 @@ class SampledLaw:
         elif isinstance(law, ShareCountLaw):
             cumulants = law.cumulants
         else:
-            from .accepted_values import normal_ends
+            from ldp_budget.sdk.accepted_values import normal_ends
 
             counts = self.sample.shares * self.respondents
             return normal_ends(counts, self.errors(), level, (0.0, float(self.respondents)))

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from ldp_budget.errors import InvalidParameter, OutsideDomain
-from ldp_budget.registry.collections import survey_collection
-from ldp_budget.registry.scales import in_report
-from ldp_budget.registry.surveys import Survey
-from ldp_budget.reports.estimation import as_reported, survey_row
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.interpreter import read
 from ldp_budget.sdk.report_law import rules
+from ldp_budget_surveys.questionnaires.scales import in_report
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.survey_rows import as_reported, survey_row
+from ldp_budget_surveys.questionnaires.surveys import Survey
 
 FILE = """
 [survey]

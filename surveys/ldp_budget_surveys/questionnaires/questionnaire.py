@@ -21,15 +21,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._validation import canonical_text, check_many, shown
-from ..errors import InvalidParameter, LdpBudgetError, NotSupported, OutsideDomain
-from ..guarantees import ANY_INPUTS, Approximate, Copies, Pure, SymmetricPair, Unbounded
-from ..guarantees.fixed_point import UP
-from ..sdk.domain import Categories, Interval, codes_of
-from ..sdk.mechanism import Mechanism
-from ..sdk.parameters import Field, integer
-from .plugins import RESERVED_NAME
-from .plugins import mechanism as find_mechanism
+from ldp_budget._validation import canonical_text, check_many, shown
+from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported, OutsideDomain
+from ldp_budget.guarantees import ANY_INPUTS, Approximate, Copies, Pure, SymmetricPair, Unbounded
+from ldp_budget.guarantees.fixed_point import UP
+from ldp_budget.registry.plugins import RESERVED_NAME
+from ldp_budget.registry.plugins import mechanism as find_mechanism
+from ldp_budget.sdk.domain import Categories, Interval, codes_of
+from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget.sdk.parameters import Field, integer
+
 from .question_selection import MOST_QUESTIONS, chosen_questions, mask_of, random_seed
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..guarantees import Guarantee
-    from ..sampling.rng import RandomSource
-    from ..sdk.client_program import Program
-    from ..sdk.estimates import Estimate
-    from ..sdk.questionnaire_estimates import QuestionnaireAggregate, QuestionnaireEstimate
+    from ldp_budget.guarantees import Guarantee
+    from ldp_budget.sampling.rng import RandomSource
+    from ldp_budget.sdk.client_program import Program
+    from ldp_budget.sdk.estimates import Estimate
+
+    from .questionnaire_estimates import QuestionnaireAggregate, QuestionnaireEstimate
     from .scales import Recode
 
 _RESERVED = frozenset(
@@ -109,7 +111,7 @@ class Question:
     @functools.cached_property
     def layout(self) -> tuple[np.dtype[Any], tuple[int, ...], int]:
         """The element type, the shape and the size in bytes of a report."""
-        return report_layout(self.mechanism)
+        return self.mechanism.report_layout()
 
     @functools.cached_property
     def codes(self) -> dict[str, int]:
@@ -118,7 +120,7 @@ class Question:
 
     def number_of(self, answer: Any, position: int) -> float:
         """Return an answer as the number that the mechanism randomizes. Raises `OutsideDomain`."""
-        from ..sdk.tick_sets import TickSets
+        from ldp_budget.sdk.tick_sets import TickSets
 
         if self.asked_items is not None:
             return self._number_of_all(answer, position)
@@ -136,7 +138,7 @@ class Question:
 
     def _number_of_all(self, answers: Any, position: int) -> float:
         """Return the answers to all items, in order or by name, as one number."""
-        from ..sdk.grid_answers import GridAnswers
+        from ldp_budget.sdk.grid_answers import GridAnswers
 
         domain, items = self.domain, self.asked_items or ()
         given = [answers.get(item) for item in items] if hasattr(answers, "get") else answers
@@ -162,7 +164,7 @@ class Question:
         if not isinstance(text, str) or text not in self.codes:
             text = _whole(text)
         if not isinstance(text, str) or text not in self.codes:
-            from .._lookalikes import difference
+            from ldp_budget._lookalikes import difference
 
             domain = f"one of {', '.join(names)} ({asked})"
             raise OutsideDomain(domain, answer, position, hint=difference(text, names))
@@ -202,26 +204,13 @@ class View(NamedTuple):
 
 def _whole(answer: Any) -> Any:
     """Return a whole number as the answer of a scale is written: 4.0 is 4. Anything else is returned unchanged."""
-    from .._number_parsing import number_in
+    from ldp_budget._number_parsing import number_in
 
     try:
         number = number_in(answer)
     except (TypeError, ValueError):
         return answer
     return str(int(number)) if not isinstance(answer, bool) and number.is_integer() else answer
-
-
-def report_layout(mechanism: Mechanism) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """Return the element type, the shape and the size in bytes of a report of a mechanism.
-
-    Raises `NotSupported` if it has no client program, which defines the layout.
-    """
-    import numpy as np
-
-    if isinstance(mechanism, Questionnaire):
-        return np.dtype(np.uint8), (mechanism.row_bytes,), mechanism.row_bytes
-    program = mechanism.client_program()
-    return np.dtype(program.report["dtype"]), tuple(program.report["shape"]), program.size
 
 
 class Questions(Field[tuple[Question, ...]]):
@@ -265,7 +254,7 @@ class Questions(Field[tuple[Question, ...]]):
         mechanism, categories = question.mechanism, question.categories
         where = f"{self.name}: the mechanism of {question.name}"
         domain = mechanism.domain
-        from ..sdk.grid_answers import GridAnswers
+        from ldp_budget.sdk.grid_answers import GridAnswers
 
         if isinstance(domain, GridAnswers):
             if question.items is None or len(question.items) != domain.items or categories is None:
@@ -287,7 +276,7 @@ class Questions(Field[tuple[Question, ...]]):
         if mechanism.repeats or guarantee.relation != ANY_INPUTS:
             raise InvalidParameter(where, "one that does not memoize, because a row is charged once", mechanism.name)
         try:
-            report_layout(mechanism)
+            mechanism.report_layout()
         except NotSupported as error:
             raise InvalidParameter(where, "one with a client program", f"{mechanism.name} ({error})") from None
 
@@ -341,6 +330,10 @@ class Questionnaire(Mechanism):
         """The questions as they are estimated: the items of a grid are some of their own."""
         return tuple(view for place, question in enumerate(self.questions) for view in question.views(place))
 
+    @property
+    def components(self) -> tuple[Mechanism, ...]:
+        return tuple(question.mechanism for question in self.questions)
+
     # -- the row ----------------------------------------------------------------------------------------
 
     @property
@@ -369,6 +362,11 @@ class Questionnaire(Mechanism):
 
         return np.dtype([("asked", "<u8"), *((f"q{place}", "<f8") for place in range(len(self.questions)))])
 
+    def report_layout(self) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+        import numpy as np
+
+        return np.dtype(np.uint8), (self.row_bytes,), self.row_bytes
+
     def unpack(self, reports: Any) -> tuple[NDArray[np.bool_], list[NDArray[Any]]]:
         """Return which questions each report answers, (n, m), and for each question the reports of those who answer it.
 
@@ -377,7 +375,7 @@ class Questionnaire(Mechanism):
         """
         import numpy as np
 
-        from ..sdk.interpreter import as_reports
+        from ldp_budget.sdk.interpreter import as_reports
 
         rows = as_reports(reports)
         if rows.dtype != np.uint8 or rows.shape[1:] != (self.row_bytes,):
@@ -456,7 +454,7 @@ class Questionnaire(Mechanism):
         """Return the reports of respondents, as `Mechanism.randomize` does. `secrets` are not needed, and not used."""
         import numpy as np
 
-        from ..sampling.rng import open_stream
+        from ldp_budget.sampling.rng import open_stream
 
         given = np.asarray(values)
         if given.dtype != self.value_type or given.ndim != 1:
@@ -494,7 +492,7 @@ class Questionnaire(Mechanism):
     # -- server -----------------------------------------------------------------------------------------
 
     def aggregate(self, reports: Any) -> QuestionnaireAggregate:
-        from ..sdk.questionnaire_estimates import QuestionnaireAggregate
+        from .questionnaire_estimates import QuestionnaireAggregate
 
         asked, parts = self.unpack(reports)
         totals = []
@@ -514,8 +512,8 @@ class Questionnaire(Mechanism):
         Raises:
             NotSupported: `reports` are not reports of this questionnaire, or there are none.
         """
-        from ..sdk.questionnaire_estimates import QuestionnaireEstimate
-        from ..sdk.subsampled_estimates import expanded
+        from .questionnaire_estimates import QuestionnaireEstimate
+        from .subsampled_estimates import expanded
 
         total = self.total(reports)
         found: dict[str, Estimate | None] = {}
