@@ -27,6 +27,7 @@ from ldp_budget.sampling import memoisation
 from ldp_budget.sdk import consistency, domain, estimates, interpreter, numeric_mechanism
 from ldp_budget.sdk import parameters as fields
 from ldp_budget_service import api_keys, client
+from ldp_budget_surveys.questionnaires import survey_collection
 
 Names = tuple[tuple[ModuleType, tuple[str, ...]], ...]
 
@@ -54,6 +55,7 @@ ANSWERS: Names = (
     (partial_aggregate, ("aggregate", "aggregate_reports", "Partial")),
     (charged_release, ("release", "Released")),
     (certification, ("checked",)),
+    (survey_collection, ("SurveyCollection",)),
 )
 """Public names outside `ldp_budget` itself: what its calls take and return."""
 

@@ -37,8 +37,8 @@ CLASSES = {
         "Mechanisms, reports and estimates",
         "A mechanism and its checks, collections, files of reports, what is estimated from them, and all functions.",
         "Mechanism FrequencyMechanism NumericMechanism Comparison Case Factor Verification Audit "
-        "Collection CountEstimate MeanEstimate ConsistentEstimate CountAggregate SumAggregate Partial ReportWriter "
-        "PartitionWriter Partition Released",
+        "Collection SurveyCollection CountEstimate MeanEstimate ConsistentEstimate CountAggregate SumAggregate Partial "
+        "ReportWriter PartitionWriter Partition Released",
     ),
 }
 """The pages of classes: title, first sentence, and the classes in the order in which a reader meets them."""

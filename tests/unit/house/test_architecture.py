@@ -125,7 +125,7 @@ def at_start(node: ast.AST) -> Iterator[ast.AST]:
 
 @pytest.mark.slow
 def test_command_line_starts_with_click_only() -> None:
-    allowed = STANDARD | {"ldp_budget", "click"}
+    allowed = STANDARD | {"ldp_budget", "ldp_budget_surveys", "click"}
     heavier = [
         path
         for path in files(CLI)

@@ -238,14 +238,15 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Collection.labels": (Collection("r", RAPPOR).labels, memo),
         "Collection.label_to_charge": (POLL.label_to_charge, {"label": "x"}),
         "Collection.answer_names": (POLL.answer_names, {"answers": 3}),
-        "Collection.question": (SURVEY.question, {"name": "smoke"}),
-        "Collection.seed": (SURVEY.seed, {"user": "u"}),
-        "Collection.masks": (SURVEY.masks, {"users": ["u"]}),
-        "Collection.check_sender": (
+        "SurveyCollection.question": (SURVEY.question, {"name": "smoke"}),
+        "SurveyCollection.seed": (SURVEY.seed, {"user": "u"}),
+        "SurveyCollection.masks": (SURVEY.masks, {"users": ["u"]}),
+        "Collection.check_sender": (POLL.check_sender, {"user": "u", "report": b"x"}),
+        "SurveyCollection.check_sender": (
             SURVEY.check_sender,
             {"user": "u", "report": SURVEY.masks(["u"])[0].to_bytes(3, "little")},
         ),
-        "Collection.select_questions": (
+        "SurveyCollection.select_questions": (
             SURVEY.select_questions,
             {"values": SURVEY.read_values([{"smoke": "yes"}]), "users": ["u"]},
         ),

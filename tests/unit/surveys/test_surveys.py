@@ -125,7 +125,7 @@ def test_collection_refuses_a_survey_of_other_questions(collection: Collection, 
     fewer = replace(survey, questions=survey.questions[:2])
     with pytest.raises(InvalidParameter, match="same name and questions"):
         replace(collection, survey=fewer)
-    with pytest.raises(InvalidParameter, match="survey"):
+    with pytest.raises(InvalidParameter, match="in a `SurveyCollection`: got questionnaire"):
         Collection("health", collection.mechanism)
 
 
