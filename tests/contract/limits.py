@@ -51,6 +51,33 @@ class LimitsContract:
         accountant.erase("user 3")
         check(accountant)
 
+    def test_scoped_limit_counts_its_tag_and_charges_without_tags(
+        self, accountant: Accountant, clock: Clock, place: Place
+    ) -> None:
+        health, ads, both = ["attribute:health"], ["purpose:ads"], ["purpose:ads", "attribute:health"]
+        accountant.set_policy("default", ["lifetime=4", "attribute:health:lifetime=40,1e-6,zcdp"])
+        assert accountant.spend("alice", coin("0.3"), tags=health, key="k")
+        held = accountant.reserve("alice", coin("0.4"), tags=both, expires=86_400 * 5)
+        assert accountant.spend("alice", coin("0.1"))
+        users = [f"user {number}" for number in range(10)]
+        assert accountant.spend_many(["alice", *users], coin("0.2"), key="many", tags=ads).refused == 0
+        clock.advance(days=1)
+        later = ["lifetime=4", "attribute:health:lifetime=40,1e-6,zcdp", "purpose:ads:3d=0.7", "purpose:ads:day=1"]
+        accountant.set_policy("default", later)
+        assert accountant.spend("alice", coin("0.1"), tags=ads).binding == ("purpose:ads:3d",)
+        assert accountant.spend("alice", coin("0.1"), tags=["purpose:other"])
+        assert accountant.spend_many(["alice", *users], coin("0.4"), tags=both).refused_users == ["alice"]
+        accountant.void(held.receipt or "")
+        assert accountant.spend("alice", coin("0.4"), tags=ads)
+        assert accountant.spend("alice", coin("0.3"), tags=health, key="k").repeated
+        accountant.erase("user 3")
+        told = {state.limit.label: state.spent_units.epsilon for state in accountant.balance("alice").limits}
+        assert (told["lifetime"], told["purpose:ads:3d"], told["purpose:ads:day"]) == (11 * 10**8, 7 * 10**8, 4 * 10**8)
+        head = check(accountant)
+        accountant = place.reopen(accountant, clock)
+        check(accountant, head)
+        accountant.close()
+
     def test_spend_is_granted_exactly_as_often_as_it_fits(self, accountant: Accountant) -> None:
         cases: list[tuple[str, Mechanism, int | None]] = [
             ("lifetime=1", coin("0.3"), 3),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 L = TypeVar("L", bound="Limit")
 
-_FORM = "[SCOPE:]PERIOD=EPSILON[,DELTA[,RULE]]"
+_FORM = "PERIOD=EPSILON[,DELTA[,RULE]]"
 _EXAMPLE = "For example: lifetime=4 or lifetime=4,1e-6,zcdp"
 _RULE_LAST = "The rule comes after DELTA: lifetime=4,1e-6,zcdp"
 _LABEL = b"one value"

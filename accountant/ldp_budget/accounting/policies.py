@@ -132,7 +132,7 @@ class Policy:
         for pair in seen:
             if seen.count(pair) > 1:
                 raise InvalidParameter(
-                    "limit", "given once for each scope, period and rule", f"{' '.join(pair)} more than once"
+                    "limit", "given once for each period and rule", f"{' '.join(pair)} more than once"
                 )
         for share in self.shares:
             check_instance("shares", share, Share, "a list of `Share` objects")

@@ -53,6 +53,8 @@ class TestCentral:
     test_callers = StoreContract.test_entries_have_the_key_of_their_writer
     test_callers_together = StoreContract.test_callers_in_one_transaction_are_kept_separate
     test_shares = StoreContract.test_spend_with_a_share_must_fit_the_share_and_the_limit
+    test_sliding = StoreContract.test_sliding_limit_counts_the_open_day_and_those_before
+    test_scopes = StoreContract.test_scoped_limit_counts_its_tag_and_charges_without_tags
     test_closing = StoreContract.test_close_and_reopen_loses_nothing
 
     @pytest.fixture

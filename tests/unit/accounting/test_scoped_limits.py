@@ -138,7 +138,7 @@ def test_plain_lifetime_limit_is_still_needed_beside_scopes() -> None:
 
 
 def test_repeated_limit_of_a_scope_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="once for each scope"):
+    with pytest.raises(InvalidParameter, match="once for each period and rule: got attribute:health:day basic"):
         Policy("default", (Limit("lifetime", 4), *[Limit("day", each, scope=HEALTH) for each in (1, 2)]))
 
 

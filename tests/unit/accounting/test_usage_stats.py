@@ -167,6 +167,7 @@ def test_overview_contains_no_user(accountant: Accountant) -> None:
             "mechanism": "randomized-response",
             "declared": '{"epsilon":"1"}',
             "collection": "coins",
+            "tags": [],
             "charges": 1,
             "reports": 1,
             "last": "2026-11-21T12:00:00Z",
