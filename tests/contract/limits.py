@@ -72,7 +72,11 @@ class LimitsContract:
         assert accountant.spend("alice", coin("0.3"), tags=health, key="k").repeated
         accountant.erase("user 3")
         told = {state.limit.label: state.spent_units.epsilon for state in accountant.balance("alice").limits}
-        assert (told["lifetime"], told["purpose:ads:3d"], told["purpose:ads:day"]) == (11 * 10**8, 7 * 10**8, 4 * 10**8)
+        assert (told["lifetime"], told["purpose:ads:3d"], told["purpose:ads:day"]) == (
+            11 * 10**8,
+            7 * 10**8,
+            4 * 10**8,
+        )
         head = check(accountant)
         accountant = place.reopen(accountant, clock)
         check(accountant, head)

@@ -53,6 +53,8 @@ USERS = ("alice", "bob")
 LABELS = ("home", "work")
 NAMES = ("default", "default", "other", "planned", "planned", "second")
 SHARES = ("a", "b")
+ONE, TWO = "attribute:one", "purpose:two"
+TAGS: tuple[tuple[str, ...], ...] = ((), (), (ONE,), (TWO,), (ONE, TWO), ("attribute:three",))
 
 
 @cache
@@ -90,6 +92,16 @@ class Terms:
 parsed = cache(Limit.parse)
 
 
+def terms_of(limit: Limit) -> tuple[str, str, Decimal]:
+    """Return what may not change once a limit was charged: its rule and its δ."""
+    return limit.label, limit.rule, limit.delta
+
+
+def counts_in(scope: str, tags: tuple[str, ...]) -> bool:
+    """True if a limit of a scope counts a charge with these tags."""
+    return not scope or not tags or scope in tags
+
+
 @cache
 def costs_of(guarantee: Guarantee) -> Costs:
     return guarantee.costs()
@@ -111,6 +123,12 @@ MENU = {
         Terms(("lifetime=7,1e-6", "day=3,1e-6"), shares=(SHARE_OF_B,), zone="America/New_York"),
         Terms(("lifetime=9,1e-6", "week=3,1e-6", "month=5,1e-6"), zone="Asia/Seoul"),
         Terms(("lifetime=4,1e-6",), relation="any"),
+        Terms(("lifetime=9,1e-6", f"{ONE}:lifetime=3,1e-6", f"{TWO}:day=1.5,4e-7")),
+        Terms(("lifetime=9,1e-6", f"{TWO}:week=3,1e-6", f"{TWO}:lifetime=5,1e-6,zcdp"), zone="Asia/Seoul"),
+        Terms(
+            ("lifetime=9,1e-6", f"{ONE}:lifetime=4,1e-6", f"{ONE}:day=3,1e-6"),
+            shares=(("a", ("lifetime=3,4e-7", f"{ONE}:lifetime=2,4e-7")), ("b", (f"{ONE}:day=1.2,4e-7",))),
+        ),
     ),
     "other": (
         Terms(("lifetime=9,1e-6", "day=3,1e-6,zcdp"), relation="any"),
@@ -149,6 +167,7 @@ class Charged:
     state: str = "spent"
     share: str | None = None
     entry: Labelled | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -174,12 +193,13 @@ class Model:
 
     # -- sums ---------------------------------------------------------------------------------------------
 
-    def spent(self, user: str, period: str, moment: datetime, share: str | None = None) -> Costs:
+    def spent(self, user: str, period: str, moment: datetime, share: str | None = None, scope: str = "") -> Costs:
         """Return the charge of a user in the window of `period` that contains `moment`: curves by label, the rest added.
 
-        With a share, only what was charged through that.
+        With a share, only what was charged through that; with a scope, what has its tag, or no tags.
         """
         mine = [c for c in self.charges if c.user == user and same_window(period, c.at, moment)]
+        mine = [c for c in mine if counts_in(scope, c.tags)]
         mine = [c for c in mine if share in (None, c.share)]
         total = labelled_sum([each for each in self.labelled if each.value[0] == user], period, moment, share)
         for charge in mine:
@@ -217,6 +237,7 @@ class Model:
         label: str | None,
         policy: str,
         share: str | None = None,
+        tags: tuple[str, ...] = (),
     ) -> bool:
         terms = self.terms(policy)
         mine = [] if share is None else terms.of_share(share)
@@ -231,8 +252,9 @@ class Model:
             return False
         held = [*((limit, None) for limit in terms.parsed()), *((limit, share) for limit in mine)]
         return all(
-            within(self.spent(user, terms.window_of(limit), self.moment, of), cost, limit.capacity)
+            within(self.spent(user, terms.window_of(limit), self.moment, of, limit.scope), cost, limit.capacity)
             for limit, of in held
+            if counts_in(limit.scope, tags)
             for cost in [self.cost(user, guarantee, reports, label, terms.window_of(limit), of)]
         )
 
@@ -258,12 +280,13 @@ class Model:
         policy: str,
         expires: int | None = None,
         share: str | None = None,
+        tags: tuple[str, ...] = (),
     ) -> Charged:
         """Charge what fits."""
         terms, _ = self.versions[policy][-1]
         self.versions[policy][-1] = (terms, True)
         labelled = label if isinstance(guarantee, Memoised) else None
-        charge = Charged(user, self.moment, guarantee, reports, labelled, terms.plan, share=share)
+        charge = Charged(user, self.moment, guarantee, reports, labelled, terms.plan, share=share, tags=tags)
         if expires is not None:
             charge.state, charge.expires = "reserved", self.moment + timedelta(seconds=expires)
         self.charges.append(charge)
@@ -276,14 +299,14 @@ class Model:
     def may_follow(self, policy: str, terms: Terms) -> bool:
         """True if a policy may be set so: charged limits keep rule and δ, and all plans fit the lifetime limit."""
         charged = [earlier for earlier, was_charged in self.versions.get(policy, []) if was_charged]
-        new = {(limit.period, limit.rule, limit.delta) for limit in terms.parsed()}
+        new = {terms_of(limit) for limit in terms.parsed()}
         for limit in (limit for earlier in charged for limit in earlier.parsed()):
-            if any(p == limit.period for p, _, _ in new) and (limit.period, limit.rule, limit.delta) not in new:
+            if any(p == limit.label for p, _, _ in new) and terms_of(limit) not in new:
                 return False
         for share in SHARES:
-            mine = {(limit.period, limit.rule, limit.delta) for limit in terms.of_share(share) or ()}
+            mine = {terms_of(limit) for limit in terms.of_share(share) or ()}
             for limit in (limit for earlier in charged for limit in earlier.of_share(share) or ()):
-                if any(p == limit.period for p, _, _ in mine) and (limit.period, limit.rule, limit.delta) not in mine:
+                if any(p == limit.label for p, _, _ in mine) and terms_of(limit) not in mine:
                     return False
         if not terms.plan:
             return True
@@ -305,7 +328,7 @@ class Model:
 def fit_together(numbers: set[int], terms: Terms) -> bool:
     """True if the full prices of plans fit the lifetime limit; several plans need one."""
     priced = [plan for plan in (plans()[number] for number in numbers) if plan is not None]
-    lifetimes = [limit for limit in terms.parsed() if limit.period == "lifetime"]
+    lifetimes = [limit for limit in terms.parsed() if limit.label == "lifetime"]
     if not lifetimes:
         return len(priced) == 1
     epsilon = sum((decimal(plan.epsilon) for plan in priced), Decimal(0))
@@ -459,6 +482,7 @@ class LedgerMachine(RuleBasedStateMachine):
     labels = st.sampled_from((None, *LABELS, *LABELS))
     names = st.sampled_from(NAMES)
     shares = st.sampled_from((None, None, *SHARES))
+    tags = st.sampled_from(TAGS)
 
     def __init__(self) -> None:
         super().__init__()
@@ -530,6 +554,7 @@ class LedgerMachine(RuleBasedStateMachine):
         policy=names,
         keyed=st.booleans(),
         share=shares,
+        tags=tags,
     )
     def spend(
         self,
@@ -540,24 +565,27 @@ class LedgerMachine(RuleBasedStateMachine):
         policy: str,
         keyed: bool,
         share: str | None,
+        tags: tuple[str, ...],
     ) -> Any:
-        request = {
+        tags = () if isinstance(guarantee, Memoised) else tags
+        request: dict[str, Any] = {
             "user": user,
             "mechanism": MECHANISMS[guarantee],
             "reports": reports,
             "label": label,
             "policy": policy,
+            "tags": tags,
         }
         if keyed:
             request["key"] = self._key()
-        self._check_quote(user, guarantee, reports, label, policy, share)
-        fits = self.model.fits(user, guarantee, reports, label, policy, share)
+        self._check_quote(user, guarantee, reports, label, policy, share, tags)
+        fits = self.model.fits(user, guarantee, reports, label, policy, share, tags)
         cost = self.model.cost(user, guarantee, reports, label, "lifetime")
         receipt = self.by(share).spend(**request)
         assert (receipt.status, receipt.repeated) == ("spent" if fits else "refused", False)
         assert receipt.cost_units == cost
         if fits:
-            self.model.charge(user, guarantee, reports, label, policy, share=share)
+            self.model.charge(user, guarantee, reports, label, policy, share=share, tags=tags)
         return (request, receipt, share) if keyed else multiple()
 
     @rule(
@@ -569,6 +597,7 @@ class LedgerMachine(RuleBasedStateMachine):
         policy=names,
         expires=st.sampled_from((2, 3600, 10**7, 10**7)),
         share=shares,
+        tags=tags,
     )
     def reserve(
         self,
@@ -579,14 +608,16 @@ class LedgerMachine(RuleBasedStateMachine):
         policy: str,
         expires: int,
         share: str | None,
+        tags: tuple[str, ...],
     ) -> Any:
-        request = {"reports": reports, "label": label, "policy": policy, "expires": expires}
-        fits = self.model.fits(user, guarantee, reports, label, policy, share)
+        tags = () if isinstance(guarantee, Memoised) else tags
+        request = {"reports": reports, "label": label, "policy": policy, "expires": expires, "tags": tags}
+        fits = self.model.fits(user, guarantee, reports, label, policy, share, tags)
         receipt = self.by(share).reserve(user, MECHANISMS[guarantee], **request)
         assert receipt.status == ("reserved" if fits else "refused")
         if not fits:
             return multiple()
-        charged = self.model.charge(user, guarantee, reports, label, policy, expires, share)
+        charged = self.model.charge(user, guarantee, reports, label, policy, expires, share, tags)
         return Held(receipt.receipt or "", charged)
 
     @rule(held=held, step=st.sampled_from(("void", "void", "commit")), share=shares)
@@ -612,15 +643,23 @@ class LedgerMachine(RuleBasedStateMachine):
         return charged.expires is not None and self.model.moment >= charged.expires
 
     def _check_quote(
-        self, user: str, guarantee: Guarantee, reports: int, label: str | None, policy: str, share: str | None
+        self,
+        user: str,
+        guarantee: Guarantee,
+        reports: int,
+        label: str | None,
+        policy: str,
+        share: str | None,
+        tags: tuple[str, ...],
     ) -> None:
         """A quote foretells the answer and how many would fit."""
-        quote = self.by(share).quote(user, MECHANISMS[guarantee], reports=reports, label=label, policy=policy)
+        asked: dict[str, Any] = {"reports": reports, "label": label, "policy": policy, "tags": tags}
+        quote = self.by(share).quote(user, MECHANISMS[guarantee], **asked)
         fits = self.model.fits
-        assert (not quote.binding and not quote.why) == fits(user, guarantee, reports, label, policy, share)
+        assert (not quote.binding and not quote.why) == fits(user, guarantee, reports, label, policy, share, tags)
         most = min(quote.affordable_reports, 50)
-        assert most == 0 or fits(user, guarantee, most, label, policy, share)
-        assert most == 50 or not fits(user, guarantee, most + 1, label, policy, share)
+        assert most == 0 or fits(user, guarantee, most, label, policy, share, tags)
+        assert most == 50 or not fits(user, guarantee, most + 1, label, policy, share, tags)
 
     @precondition(lambda self: len(self.model.charges) > 9 and not self.model.erased)
     @rule(user=users)
@@ -651,15 +690,25 @@ class LedgerMachine(RuleBasedStateMachine):
         policy=st.sampled_from(NAMES[:3]),
         keyed=st.booleans(),
         share=shares,
+        tags=tags,
     )
-    def spend_many(self, users: list[str], guarantee: Guarantee, policy: str, keyed: bool, share: str | None) -> Any:
-        request: dict[str, Any] = {"mechanism": MECHANISMS[guarantee], "policy": policy}
+    def spend_many(
+        self,
+        users: list[str],
+        guarantee: Guarantee,
+        policy: str,
+        keyed: bool,
+        share: str | None,
+        tags: tuple[str, ...],
+    ) -> Any:
+        tags = () if isinstance(guarantee, Memoised) else tags
+        request: dict[str, Any] = {"mechanism": MECHANISMS[guarantee], "policy": policy, "tags": tags}
         if keyed:
             request["key"] = self._key()
         refused: Counter[str] = Counter()
         for user in users:
-            if self.model.fits(user, guarantee, 1, None, policy, share):
-                self.model.charge(user, guarantee, 1, None, policy, share=share)
+            if self.model.fits(user, guarantee, 1, None, policy, share, tags):
+                self.model.charge(user, guarantee, 1, None, policy, share=share, tags=tags)
             else:
                 refused[user] += 1
         result = self.by(share).spend_many(iter(users), **request)
@@ -709,7 +758,7 @@ class LedgerMachine(RuleBasedStateMachine):
                     for state in self.accountant.balance(user, policy).limits:
                         share = getattr(state.limit, "share", None)
                         window = self.model.terms(policy).window_of(state.limit)
-                        expected = self.model.spent(user, window, self.model.moment, share)
+                        expected = self.model.spent(user, window, self.model.moment, share, state.limit.scope)
                         assert state.spent_units == expected, (user, policy, state.limit.label)
 
     def teardown(self) -> None:
