@@ -201,19 +201,30 @@ def _in_short(definition: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--client", is_flag=True, help="Print the public definition: JSON with a client program for any device."
 )
+@click.option(
+    "--sql",
+    type=click.Choice(("duckdb", "postgres", "bigquery", "dbt")),
+    help="Print SQL that estimates its shares from a table of reports in a warehouse.",
+)
 @json_option
 @click.pass_context
-def show(ctx: click.Context, name: str, client: bool, as_json: bool) -> None:
+def show(ctx: click.Context, name: str, client: bool, sql: str | None, as_json: bool) -> None:
     """Show the collection NAME. A client in Python needs its --json, a client on a device its --client.
 
     \b
     Example:
       ldp-budget collection show mood
       ldp-budget collection show mood --client > mood.json
+      ldp-budget collection show mood --sql duckdb > mood.sql
     """
     from ldp_budget.errors import NotSupported
 
     ledger, name = open_ledger(ctx), name.removeprefix("collection:")
+    if sql is not None:
+        from ldp_budget_surveys.sql_macros import macros
+
+        click.echo(macros(ledger.collection(name), sql), nl=False)
+        return
     if client:
         # Exactly as agreed: any addition would change its digest.
         click.echo(json.dumps(ledger.collection(name).definition(), indent=2, ensure_ascii=False))

@@ -26,6 +26,7 @@ WITH_A_BROWSER = [DOCS / "guides" / f"{name}.md" for name in ("javascript", "sur
 # Modules that a page needs besides the library; developers have them.
 NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
+    "analyse-in-sql": ("duckdb", "pyarrow"),
     "collect-from-csv": ("pandas", "polars", "pyarrow"),
     "clusters": ("apache_beam", "distributed", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),

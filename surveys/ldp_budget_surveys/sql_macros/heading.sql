@@ -1,0 +1,5 @@
+-- Shares of answers from randomized reports: @comment@. Made by ldp-budget collection show NAME --sql
+-- The column report of the table holds the bytes of a report. Each row is the report of another person.
+-- std_error is that of count, as ldp-budget estimate prints it. population_share_error is the standard error of a share of
+-- the population of which the rows are a random sample; respondents_share_error is that among these people, of noise alone.
+-- left_out: rows that hold no report of this collection, or no weight from 0 to 1e30. Find out why.
