@@ -35,6 +35,7 @@ from pathlib import Path
 
 # CANNOT is raised where a program is beyond this checker.
 ALL, HUGE, MOST_ANSWERS, MOST_OUTCOMES, CANNOT = 2**64, 2**4096, 2**12, 2**16, NotImplementedError
+INFINITE = 2**1024 - 2**970  # what is nearer to no double
 MOST_WORK = 2**23  # numbers in the tables of all steps for all answers
 MOST_PLACES = 2**12  # numbers of a report, and steps of a program
 
@@ -69,6 +70,10 @@ VECTORS, EACH = {"vector", "chances", "flags"}, {"each", "divisor", "shift", "na
 TEXTS = ["contact", "context", "digest", "fingerprint", "mechanism", "memo", "name", "purpose", "question", "title"]
 KEYS = {*TEXTS, *["answers", "format", "guarantee", "input", "languages", "report", "steps", "tables", "version"]}
 NAME, WHOLE, PLAIN = r"[a-z][a-z0-9_]*", r"0|-?[1-9][0-9]{0,1233}", r"[ -~]{0,200}"
+TAG, HIDDEN = (
+    r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*",
+    ("[\0-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]"),
+)
 DECIMAL = r"[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?"
 
 
@@ -98,7 +103,7 @@ def counted(x, least=0, most=2**23):
 
 
 def double(x):
-    need(matches(f"-?{DECIMAL}", x) and abs(Fraction(x)) < 2**1023, "no double")
+    need(matches(f"-?{DECIMAL}", x) and abs(Fraction(x)) < INFINITE, "no double")
     return Fraction(x)
 
 
@@ -131,11 +136,13 @@ def count_of(given, names, most):
     by = "times" if "times" in given else "step"
     keys = {"answer": {"count", "text"}, "word": {"length"}, "number": {"lower", "upper", "last", by}}[given["kind"]]
     need(given.keys() == {"kind", *keys}, "other keys than those of an input")
-    need(names is None or (isinstance(names, list) and given["kind"] == "answer"), "names of what are no choices")
+    need(given["kind"] == "answer" or names is most is None, "names of what are no choices")
+    need(names is None or isinstance(names, list), "names that are no list")
     if given["kind"] == "answer":
         need(type(given["text"]) is bool, "a text that is neither true nor false")
         size = len(names or [])
-        counts = [size] if most is None else [2**size, sum(comb(size, i) for i in range(counted(most, 1, 200) + 1))]
+        need(most is None or counted(most, 1, 200 if names is None else size), "too many ticks")
+        counts = [size] if most is None else [2**size, sum(comb(size, i) for i in range(most + 1))]
         good = names is None or (len(set(names)) == size and literal(given["count"]) in counts)
         need(good, "other answers than the program has")
         return literal(given["count"], 1)
@@ -143,7 +150,8 @@ def count_of(given, names, most):
         return 256 ** counted(given["length"], 1, 512)
     lower, upper, scale = double(given["lower"]), double(given["upper"]), double(given[by])
     need(lower <= upper and scale > 0, "no range of numbers")
-    need((upper - lower) * (scale if by == "times" else 1 / scale) < 2**1023, "a number that no double holds")
+    widest = (upper - lower) * (scale if by == "times" else 1 / scale)
+    need(scale > Fraction(1, 2**1075) and widest < INFINITE, "numbers that no double holds")
     return counted(given["last"], 0, 2**53 - 1) + 1
 
 
@@ -160,14 +168,14 @@ def kind_of_table(table):
     return "rows" if rows else "vector"
 
 
-def check_part(part, known):
+def check_part(part, steps):
     need(
         isinstance(part, list) and len(part) == {"uint": 4, "packed": 3, "float64": 5}[part[0]], "no part of a report"
     )
     (kind, name, *sizes) = part
-    need(matches(NAME, name) and known.get(name) in ("number", "vector"), "a part that is no step")
+    need(matches(NAME, name) and steps.get(name) in ("number", "vector"), "a part that is no step")
     if kind == "float64":
-        need(known[name] == "number", "a vector as a double")
+        need(steps[name] == "number", "a vector as a double")
         _ = double(sizes[0]), double(sizes[1]), literal(sizes[2])
     else:
         _ = counted(sizes[-1]), kind == "packed" or counted(sizes[0], 1, 8)
@@ -180,12 +188,16 @@ def check_form(program):
         "other keys than those of a definition",
     )
     need("labels" not in program or (program["labels"] is True and program["memo"]), "labels of no memo")
+    need("at_most" not in program or program["at_most"] is not None, "too many ticks")
     need(program["format"] == "ldp-budget client" and counted(program["version"]) == 1, "another format or version")
     need(all(isinstance(program[name], str) for name in TEXTS) and isinstance(program["languages"], dict), "no text")
-    for words in program["languages"].values():
+    for tag, words in program["languages"].items():
+        need(matches(TAG, tag), "a language without a tag")
         need(words.keys() <= {"title", "question", "purpose", "answers"}, "a translation of what is not shown")
-        need(len(words.get("answers", program["answers"] or [])) == len(program["answers"] or []), "other answers")
-    need(program["name"].isprintable() and program["mechanism"].isprintable(), "a name that no line can show")
+        said = words.get("answers", program["answers"] or [])
+        need(isinstance(said, list) and len(said) == len(program["answers"] or []), "other answers")
+        need(all(isinstance(x, str) for x in [*said, *(words[k] for k in words.keys() - {"answers"})]), "no text")
+    need(not re.search(HIDDEN, program["name"] + program["mechanism"]), "a name that no line can show")
     need(all(isinstance(name, str) and name for name in program["answers"] or []), "an answer that is no text")
     guarantee, report, steps = program["guarantee"], program["report"], program["steps"]
     figures = {"epsilon", "delta", *(["answer_epsilon", "lifetime_epsilon"] if program["memo"] else [])}
@@ -193,7 +205,11 @@ def check_form(program):
         {"epsilon", "delta"} <= guarantee.keys() <= {*figures, "kind", "relation", "words"},
         "figures that are not defined",
     )
-    need(all(x is None or isinstance(x, str) for x in guarantee.values()), "a figure that is no text")
+    need(
+        all(guarantee[key] is None or matches(DECIMAL, guarantee[key]) for key in figures & guarantee.keys()),
+        "no decimal",
+    )
+    need(all(isinstance(guarantee[key], str) for key in guarantee.keys() - figures), "words that are no text")
     need(
         report.keys() == {"dtype", "shape", "parts"} and isinstance(report["dtype"], str),
         "other keys than those of a report",
@@ -206,7 +222,7 @@ def check_form(program):
     for name, expression in steps:
         known[name] = kind_of(expression, known, top=True)
     for part in report["parts"]:
-        check_part(part, known)
+        check_part(part, {name: known[name] for name, _ in steps})
     _ = [counted(size) for size in report["shape"]]
     labels = [step[1] for _, step in steps if draws_at(step) and step[0].startswith("kept_")]
     need(known.get(program["memo"]) == "number" if labels else program["memo"] == "", "a memo of nothing, or no memo")

@@ -6,7 +6,7 @@ writes `refusals.json` (docs/reference/client-programs.md). It has four lists:
 
 - `forms`: texts of definitions of a form that the specification does not define. No client may load them, and no
   checker may confirm their loss.
-- `guarantees`: definitions whose guarantee has such a form. No checker may confirm their loss.
+- `guarantees`: definitions whose guarantee has such a form, with the same rules.
 - `leaks`: definitions of the specified form whose report, or whose missing report, reveals more than they state. No
   checker may confirm their loss.
 - `failures`: definitions with a number as the answer, whose run must fail.
@@ -170,6 +170,8 @@ def _tables() -> Iterator[tuple[str, dict[str, Any]]]:
         *({"first": "1", "ratio": "0.5", "digits": 0, "floor": 0, "count": 2},),
         *({"first": "1", "ratio": "0.5", "digits": 3, "floor": 0, "count": 2, "more": 1},),
         *({"first": "1", "ratio": "0.5", "digits": 3, "floor": 0, "count": 10**9},),
+        *({"first": "1", "ratio": "1e99", "digits": 3, "floor": 0, "count": 14},),
+        *([[1], 2], [2, [1]], [[1], [1, 2]], [[], [1]]),
     ):
         yield f"the table {json.dumps(table)}", with_steps(tables={"few": table})
     for table in ([[1], 2], [2, [1]], [[1], [1, 2]]):
@@ -225,6 +227,11 @@ def _answers() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"the answers {json.dumps(answers)}", with_steps(answers=answers)
     numbers = {"kind": "number", "lower": "0.0", "upper": "1.0", "times": "2.0", "last": 2}
     yield "names of numbers", sealed({**HONEST, "input": numbers, "answers": ["a", "b", "c"]})
+    for answers in (["a", "b", "b "], ["a", "e\u0301", "\u00e9"], ["a", "b", "\u200b"]):
+        yield f"the answers {json.dumps(answers)}, of which two are one", with_steps(answers=answers)
+    for most in (None, 0, 201, "2", True):
+        yield f"at most {json.dumps(most)} ticks", with_steps(at_most=most)
+    yield "ticks of numbers", sealed({**HONEST, "input": numbers, "at_most": 2})
 
 
 def _parts() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -257,11 +264,15 @@ def _parts() -> Iterator[tuple[str, dict[str, Any]]]:
             ["float64", "value", "0.0", "inf", 0],
         ),
         *(["float64", "value", "0.0", "1.0", "1.0"], ["float64", "value", "0.0", "1.0x", 0], ["uint", "few", 1, 1]),
-        ["float64", "vector", "0.0", "1.0", 0],
+        *(["float64", "vector", "0.0", "1.0", 0], ["uint", "value", 1, 1], ["uint", "numbers", 1, 1]),
+        ["uint", "vector", 8, 2**21],
     ):
-        made = with_steps(["vector", ["list", 1]], parts=[part], tables={"few": [[1]]})
+        made = with_steps(["vector", ["list", 1]], parts=[part], tables={"few": [[1]], "numbers": [1]})
         yield f"the part {json.dumps(part)}", made
     yield "no parts", sealed({**HONEST, "report": {**HONEST["report"], "parts": []}})
+    for size in (-1, "1", True, None, 2**23 + 1, [1]):
+        shaped = sealed({**HONEST, "report": {**HONEST["report"], "shape": [size]}})
+        yield f"a report with the shape {json.dumps([size])}", shaped
     yield "a report with another key", sealed({**HONEST, "report": {**HONEST["report"], "more": 1}})
     yield (
         "a report without a shape",
@@ -287,6 +298,16 @@ def _keys() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "a title that is no text", with_steps(title=None)
     yield "a translation of one answer", with_steps(languages={"de": {"answers": ["ja"]}})
     yield "a translation of its own", with_steps(languages={"de": {"epsilon": "0.1"}})
+    for tag in ("", "d", "한국어", "de_AT", "de-", "1a", "deutschland"):
+        yield f"a language with the tag {tag!a}", with_steps(languages={tag: {"title": "Titel"}})
+    for words in ({"title": None}, {"answers": "abc"}, {"question": ["?"]}, [], None):
+        yield f"the translation {json.dumps(words)}", with_steps(languages={"de": words})
+    for key in ("kind", "slot", "unit", "items"):
+        yield f"the key {key} of a question of a survey", with_steps(**{key: "choice"})
+    for key in ("title", "context", "languages", "answers", "report", "guarantee"):
+        yield f"a definition without {key}", sealed({name: value for name, value in HONEST.items() if name != key})
+    for hidden in ("\x00", "\x7f", "\u00a0", "\u200b", "\u202e", "\u2028", "\ufeff"):
+        yield f"a mechanism with {hidden!a}", with_steps(mechanism=f"grr{hidden}")
 
 
 def _texts() -> Iterator[tuple[str, str]]:
@@ -312,8 +333,10 @@ def guarantees() -> Iterator[tuple[str, dict[str, Any]]]:
             f"{figure} of a program that draws each time",
             with_steps(guarantee={**HONEST["guarantee"], figure: "0.02"}),
         )
-    for epsilon in (1, True, [], {}):
+    for epsilon in (1, True, [], {}, "", " 1", "-1", "nan", "inf", "1e1000", "1.", ".5"):
         yield f"the epsilon {json.dumps(epsilon)}", with_steps(guarantee={**HONEST["guarantee"], "epsilon": epsilon})
+    for word in ("kind", "relation", "words"):
+        yield f"{word} that are no text", with_steps(guarantee={**HONEST["guarantee"], word: None})
     yield "no delta", with_steps(guarantee={"epsilon": "1.0", "relation": "any inputs"})
 
 

@@ -25,7 +25,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .domain import Categories, Interval, Words
-from .operator_forms import HUGE, MIXED, MOST, MOST_DEPTH, NUMBER, ROWS, VECTOR, kind_of_call
+from .operator_forms import HUGE, MOST, MOST_DEPTH, NUMBER, ROWS, VECTOR, kind_of_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -228,7 +228,7 @@ class Program:
         known = {"value": NUMBER, **{name: _kind_of_table(name, table) for name, table in self.tables.items()}}
         for name, expression in self.steps:
             known[name] = _kind(name, expression, known, top=True)
-        _check_report(self.report, known)
+        _check_report(self.report, {name: known[name] for name, _ in self.steps})
         _check_input(self.input)
         if not isinstance(self.memo, str):
             raise ValueError(f"memo must be a name, or empty: got {self.memo!r}")
@@ -333,7 +333,7 @@ _PARTS: dict[str, tuple[Callable[[Any], bool], ...]] = {
 }
 
 
-def _check_report(report: Any, known: Mapping[str, str]) -> None:
+def _check_report(report: Any, steps: Mapping[str, str]) -> None:
     if not isinstance(report, dict) or set(report) != {"dtype", "shape", "parts"} or not report["parts"]:
         raise ValueError(f"a report must have dtype, shape and at least one of parts: got {report!r}")
     dtype, shape, parts = report["dtype"], report["shape"], report["parts"]
@@ -342,16 +342,18 @@ def _check_report(report: Any, known: Mapping[str, str]) -> None:
     if not all(map(_is_size, shape)):
         raise ValueError(f"the shape of a report must be sizes up to {MOST}: got {shape!r}")
     for part in report["parts"]:
-        _check_part(part, known)
+        _check_part(part, steps)
+    if (size := sum(map(size_of, parts))) > MOST:
+        raise ValueError(f"a report must have at most {MOST} bytes: got {size}")
 
 
-def _check_part(part: list[Any], known: Mapping[str, str]) -> None:
+def _check_part(part: list[Any], steps: Mapping[str, str]) -> None:
     if not isinstance(part, list) or len(part) < 2 or not isinstance(part[0], str):
         raise ValueError(f"a part of a report must be a list of its kind, a name and sizes: got {part!r}")
     kind, name, *more = part
     if kind not in _PARTS:
         raise ValueError(f"a part of a report must be one of {', '.join(_PARTS)}: got {kind!r}")
-    if not isinstance(name, str) or known.get(name) not in ((NUMBER,) if kind == "float64" else (NUMBER, VECTOR)):
+    if not isinstance(name, str) or steps.get(name) not in ((NUMBER,) if kind == "float64" else (NUMBER, VECTOR)):
         raise ValueError(f"a part of the report must name a step: got {name!r}")
     fits = _PARTS[kind]
     if len(more) != len(fits) or not all(fit(each) for fit, each in zip(fits, more, strict=True)):
@@ -366,17 +368,29 @@ def _kind_of_table(name: str, table: Any) -> str:
         good = good and _is_size(table["digits"], 1, _MOST_DIGITS) and _is_size(table["count"])
         decimals = [table.get(key) for key in ("first", "ratio")]
         good = good and all(isinstance(each, str) and _UNSIGNED.fullmatch(each) for each in decimals)
+        good = good and _is_moderate(table)
         rows = []
     else:
         listed = table if isinstance(table, list) else []
         rows = [row for row in listed if isinstance(row, list)]
         numbers = [number for row in listed for number in (row if isinstance(row, list) else [row])]
         good = isinstance(table, list) and len(listed) <= MOST and all(map(_is_whole, numbers))
+        good = good and len(rows) in (0, len(listed)) and len(set(map(len, rows))) <= 1
     if not good:
-        raise ValueError(f"table {name} must be whole numbers, those beyond 2**53 - 1 as strings, or a falling table")
-    if not rows:
-        return VECTOR
-    return ROWS if len(rows) == len(table) and len(set(map(len, rows))) == 1 else MIXED
+        expected = "whole numbers, those beyond 2**53 - 1 as strings, lists of them of one length, or a falling table"
+        raise ValueError(f"table {name} must be {expected}")
+    return ROWS if rows else VECTOR
+
+
+def _is_moderate(table: dict[str, Any]) -> bool:
+    """True if the totals of a falling table are below HUGE. They are worked out only where the weights may grow."""
+    first, ratio, floor = Decimal(table["first"]), Decimal(table["ratio"]), int(table["floor"])
+    if ratio <= 1 and first < 10**1000 and floor < 10**1000:
+        return True
+    try:
+        return bool(_falling(table)[-1] < HUGE)
+    except (ArithmeticError, OverflowError):
+        return False
 
 
 def _check_input(given: Mapping[str, Any]) -> None:
@@ -526,5 +540,7 @@ def _falling(table: dict[str, Any]) -> list[int]:
     totals = [0]
     for _ in range(table["count"]):
         totals.append(totals[-1] + max(int(weight), floor))
+        if totals[-1] >= HUGE:
+            break
         weight = context.multiply(weight, ratio)
     return Ascending(totals)

@@ -18,8 +18,8 @@ MOST = 2**23
 MOST_DEPTH = 100
 """The most operators within each other."""
 
-NUMBER, VECTOR, ROWS, MIXED = "number", "vector", "rows", "mixed"
-"""The kinds of values. `ROWS` are a table of vectors of one length. No operator takes a `MIXED` table."""
+NUMBER, VECTOR, ROWS = "number", "vector", "rows"
+"""The kinds of values. `ROWS` are a table of vectors of one length."""
 
 
 class Form(NamedTuple):

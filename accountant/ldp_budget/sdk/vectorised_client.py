@@ -162,7 +162,10 @@ class VectorisedClient:
             needed |= {*names_in(step)} if name in needed else set()
         steps = tuple((name, step) for name, step in program.steps if name in needed)
         keeps = any(OPERATORS[step[0]].kind == "memo" for _, step in steps if isinstance(step, list))
-        report = record([["uint", program.memo, 8, 1]], "<u8", [])
+        # A part of a report is a step, and the memo may be the value itself. No name is longer than the new one.
+        sent = max(("value", *program.tables, *(name for name, _ in program.steps)), key=len) + "_"
+        steps = (*steps, (sent, program.memo))
+        report = record([["uint", sent, 8, 1]], "<u8", [])
         kept = Program(program.input, steps, report, program.tables, program.memo if keeps else "")
         client = VectorisedClient(kept, context=self.context, lot=self.lot)
         if client.draws:

@@ -14,7 +14,6 @@ let client;
 /** @param {any} asked */
 function answered(asked) {
   if (asked.collection) {
-    client = undefined;
     client = new Client(asked.collection);
     return undefined;
   }
@@ -43,7 +42,9 @@ function flush() {
 for await (const line of createInterface({ input: process.stdin })) {
   let said;
   try {
-    said = answered(line.startsWith('{"collection"') ? parseDefinition(line) : JSON.parse(line));
+    const names = line.startsWith('{"collection"');
+    if (names) client = undefined; // also where the text is refused
+    said = answered(names ? parseDefinition(line) : JSON.parse(line));
   } catch (error) {
     said = { error: error instanceof Error ? error.message : `${error}` };
   }

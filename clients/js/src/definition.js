@@ -15,6 +15,7 @@ export function canonical(value) {
     return `{${entries.join(",")}}`;
   }
   if (typeof value === "number" && !Number.isSafeInteger(value)) throw new TypeError(`not a whole number: ${value}`);
+  if (typeof value === "string" && /\p{Surrogate}/u.test(value)) throw new TypeError("a text with half of a character");
   const escaped = (/** @type {string} */ unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped);
 }

@@ -18,14 +18,15 @@ import { numberOfTicks } from "./ticks.js";
 export class Client {
   /**
    * @param {any} definition the public definition of a collection
-   * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
+   * @param {{ digest?: string, within?: boolean }} [agreed] the digest that was agreed on, if the definition came from elsewhere;
+   *     `within`: whether the definition is a question of a survey
    * @throws {TypeError} where its digest is another one, or it has an operator that this client does not know
    */
-  constructor(definition, { digest } = {}) {
+  constructor(definition, { digest, within } = {}) {
     checkDigest(definition, digest);
     this.definition = definition;
     this.program = new Program(definition);
-    checkForm(definition);
+    checkForm(definition, within);
   }
 
   /** Whether reports repeat what was once drawn from a secret, so that one is needed. */

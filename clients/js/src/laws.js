@@ -9,7 +9,8 @@
 import { PLACES } from "./exponentials.js";
 import { Unconfirmed, hull, intervalOf, requires } from "./intervals.js";
 import { EACH, WHOLE, literal, sized, small } from "./numbers.js";
-import { HASHES, MEMO, tabled } from "./program.js";
+import { HASHES, MEMO } from "./program.js";
+import { tabled } from "./tables.js";
 import { DRAWS } from "./syntax.js";
 
 /** @typedef {import("./intervals.js").Interval} Interval */

@@ -13,7 +13,7 @@ import { ofGrid } from "./grid.js";
 import { Unconfirmed, requires } from "./intervals.js";
 import { checkMemo, choose, countOf, hashed, looks, product, quotient } from "./laws.js";
 import { literal } from "./numbers.js";
-import { tabled } from "./program.js";
+import { tabled } from "./tables.js";
 import { unrecoded } from "./recode.js";
 import { ofTicks } from "./ticks.js";
 import { checkForm, checkGuarantee, checkProgram } from "./syntax.js";
@@ -369,7 +369,7 @@ function confirmSurvey({ ask, questions, guarantee }) {
   requires(guarantee.epsilon !== null && Number.isSafeInteger(ask) && ask >= 1 && ask <= questions.length, "nothing is promised");
   for (const question of questions) {
     requires(question.format === "ldp-budget client" && !question.memo, "a question of a survey that is none, or repeats draws");
-    confirm(question);
+    confirm(question, true);
   }
   for (const kind of ["epsilon", "delta"]) {
     const largest = questions.map((/** @type {any} */ question) => fractionOf(question.guarantee[kind])).sort(falling).slice(0, ask);
@@ -382,8 +382,8 @@ function confirmSurvey({ ask, questions, guarantee }) {
 /** @type {(one: [bigint, bigint], other: [bigint, bigint]) => number} */
 const falling = ([a, b], [c, d]) => (a * d > c * b ? -1 : a * d < c * b ? 1 : 0);
 
-/** @param {any} given a definition */
-function confirm(given) {
+/** @param {any} given a definition @param {boolean} [within] whether it is a question of a survey */
+function confirm(given, within) {
   // By the format, as the classes that draw choose: other keys of a definition must not choose what is confirmed.
   if (given.format === "ldp-budget questionnaire") return confirmSurvey(given);
   const { guarantee, memo } = given;
@@ -391,12 +391,11 @@ function confirm(given) {
   // Where nothing is stated of all reports of an answer, each is charged as the first one is.
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== undefined, "nothing is promised");
-  checkForm(given);
+  checkForm(given, within);
   const definition = unrecoded(given);
   const [over, under] = fractionOf(delta);
   requires(over < under, "a δ of 1, which promises nothing");
-  requires(![...checkProgram(given)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
-  checkGuarantee(definition);
+  checkProgram(given);
   const normal = openOf(NORMAL, definition);
   if (normal) {
     const shift = /** @type {[bigint, bigint]} */ ([lastOf(definition.input), 1n << normal.k]);

@@ -5,6 +5,7 @@ import { Draws, MOST_BOUND } from "./draws.js";
 import { blake2b, sha256, shake } from "./hashes.js";
 import { EACH, MOST, WHOLE, checkNextToNone, literal, sized, small, within } from "./numbers.js";
 import { DRAWS, checkProgram, finite } from "./syntax.js";
+import { tabled } from "./tables.js";
 
 /** @typedef {import("./numbers.js").Whole} Whole */
 /** @typedef {import("./numbers.js").Vector} Vector */
@@ -378,44 +379,4 @@ function numberOf(text, count) {
 function toEven(x) {
   const next = Math.round(x);
   return next - x === 0.5 && next % 2 ? next - 1 : next;
-}
-
-/** @param {any} table */
-export function tabled(table) {
-  if (!Array.isArray(table)) return falling(table);
-  return table.map((row) => (Array.isArray(row) ? row.map(literal) : literal(row)));
-}
-
-/**
- * Running totals of whole parts of numbers that fall geometrically, in decimals rounded down to so many digits.
- * @param {{ first: string, ratio: string, digits: number, floor: string | number, count: number }} table
- */
-function falling({ first, ratio, digits, floor, count }) {
-  const least = BigInt(floor);
-  sized(count);
-  const most = 10n ** BigInt(digits);
-  const [times, power] = decimal(ratio);
-  let [weight, exponent] = decimal(first);
-  let total = 0n;
-  /** @type {Vector} */
-  const totals = [0];
-  for (let i = 0; i < count; i++) {
-    const whole = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
-    total += whole > least ? whole : least;
-    totals.push(small(total));
-    weight *= times;
-    exponent += power;
-    for (; weight >= most; exponent++) weight /= 10n;
-  }
-  return totals;
-}
-
-/**
- * A decimal as a whole number and a power of ten.
- * @param {string} text
- * @returns {[bigint, number]}
- */
-function decimal(text) {
-  const [, whole, fraction = "", power = "0"] = /** @type {RegExpExecArray} */ (/^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text));
-  return [BigInt(whole + fraction), Number(power) - fraction.length];
 }

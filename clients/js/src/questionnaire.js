@@ -73,7 +73,7 @@ export class Questionnaire {
     }
     this.definition = definition;
     /** @type {Client[]} one for each question, in order */
-    this.questions = definition.questions.map((/** @type {any} */ question) => new Client(question));
+    this.questions = definition.questions.map((/** @type {any} */ question) => new Client(question, { within: true }));
     this.key = fromHex(selection.key);
     checkLayout(definition, this.questions);
   }

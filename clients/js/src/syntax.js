@@ -1,9 +1,11 @@
 // The form of a definition: keys, names, numbers of arguments, and kinds. What docs/reference/client-programs.md does not
 // define is refused before anything runs, as clients/check/check_law.py refuses it.
 
+import { canonicalText } from "./bytes.js";
 import { MOST, isPlain, literal, sized, within } from "./numbers.js";
+import { falling } from "./tables.js";
 
-/** @typedef {"number" | "vector" | "rows" | "mixed"} Kind `rows` are a table of vectors of one length; nothing can be made of `mixed` tables */
+/** @typedef {"number" | "vector" | "rows"} Kind `rows` are a table of vectors of one length */
 
 const DRAWING = `
   bit:chance:number bits:chance,size:vector bit_at:odds:number bits_each:chances:vector below:bound:number
@@ -41,10 +43,15 @@ const MOST_DEPTH = 100;
 const MOST_WORD = 512;
 const MOST_ITEMS = 50;
 const MOST_DIGITS = 1000;
-const TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title unit".split(" ");
-const KEYS = new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most items".split(" ")]);
-const SAID = new Set("epsilon delta kind relation words".split(" "));
-const WORDS = new Set("title question purpose answers".split(" "));
+const TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title".split(" ");
+const KEYS = [...TEXTS, ..."answers guarantee input languages report steps tables version".split(" ")];
+const OPTIONAL = ["labels", "at_most"];
+/** Keys of the questions of a survey. */
+const OF_QUESTIONS = "kind slot unit items".split(" ");
+const WORDS = new Set("title question purpose".split(" "));
+const TAG = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/;
+/** What no line shows, or shows elsewhere. */
+const HIDDEN = /[\0-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]/;
 
 /** @type {(holds: unknown, why: string) => asserts holds} */
 function needs(holds, why) {
@@ -108,13 +115,16 @@ function kindOfTable(table) {
     counted(table.digits, 1, MOST_DIGITS);
     counted(table.count, 0);
     needs(literal(table.floor) >= 0, "a table below 0");
+    // Totals of weights that do not grow are small enough; those of others are tried.
+    if (Number(table.first) > 1e300 || Number(table.ratio) > 1 || BigInt(table.floor) > 10n ** 1000n) falling(table);
     return "vector";
   }
   const rows = table.filter(Array.isArray);
   needs(table.length <= MOST, "a table that is too long");
   table.flat().forEach(literal);
   if (!rows.length) return "vector";
-  return rows.length === table.length && rows.every((row) => row.length === rows[0].length) ? "rows" : "mixed";
+  needs(rows.length === table.length && rows.every((row) => row.length === rows[0].length), "a table of vectors of several lengths, or of numbers too");
+  return "rows";
 }
 
 /** How many sets there are of at most `most` of so many options. @param {number} options @param {number} most @returns {bigint} */
@@ -137,14 +147,17 @@ function checkInput(input, names, most, items) {
   needs(isObject(input), "no input");
   const { kind } = input;
   if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
-  needs(names === null || (kind === "answer" && Array.isArray(names)), "names of what are no choices");
+  needs(kind === "answer" || (names === null && most === undefined), "names of what are no choices");
+  needs(names === null || Array.isArray(names), "names that are no list");
   if (kind === "answer") {
     needs(hasKeys(input, "kind", "count", "text") && typeof input.text === "boolean", "another input");
     const count = BigInt(literal(input.count));
     needs(count >= 1n, "no answers");
     if (most !== undefined) counted(most, 1, names?.length ?? 200);
     if (names === null) return;
-    needs(names.every((/** @type {any} */ name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
+    needs(names.every(isText), "names that are no texts");
+    const own = new Set(names.map(canonicalText));
+    needs(own.size === names.length && !own.has(""), "names that are not each a text of its own");
     const counts = items !== undefined ? [BigInt(names.length) ** BigInt(items.length)] : most === undefined ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
     needs(counts.includes(count), "more or fewer names than answers");
   } else if (kind === "word") {
@@ -160,12 +173,12 @@ function checkInput(input, names, most, items) {
   }
 }
 
-/** @param {any} part @param {Map<any, Kind>} known */
+/** @param {any} part @param {Map<any, Kind>} known of the steps */
 function checkPart(part, known) {
   needs(Array.isArray(part), "a part of the report that is no list");
   const [kind, name, ...sizes] = part;
   if (!["uint", "packed", "float64"].includes(kind)) throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
-  needs(typeof name === "string" && ["number", kind === "float64" ? "" : "vector"].includes(known.get(name) ?? "mixed"), `a part that is no step: ${name}`);
+  needs(typeof name === "string" && ["number", kind === "float64" ? "" : "vector"].includes(known.get(name) ?? "none"), `a part that is no step: ${name}`);
   needs(sizes.length === { uint: 2, packed: 1, float64: 3 }[/** @type {"uint"} */ (kind)], `a part ${kind} of another form`);
   if (kind === "float64") {
     sizes.slice(0, 2).forEach(finite);
@@ -202,27 +215,40 @@ export function checkProgram({ input, tables, steps, memo, report, answers = nul
   }
   if (!(kept.length ? known.get(memo) === "number" : memo === "")) throw new TypeError("memo is named where something is kept, and only there");
   needs(hasKeys(report, "dtype", "shape", "parts") && typeof report.dtype === "string" && Array.isArray(report.shape), "another report");
+  report.shape.forEach((/** @type {any} */ size) => counted(size, 0));
   needs(Array.isArray(report.parts) && report.parts.length, "no part of a report");
-  report.parts.forEach((/** @type {any} */ part) => checkPart(part, known));
+  const made = new Map(steps.map(([name]) => [name, /** @type {Kind} */ (known.get(name))]));
+  report.parts.forEach((/** @type {any} */ part) => checkPart(part, made));
   return known;
 }
 
 /**
- * Refuses a definition with other keys, or with texts of other types, than the specification names. Texts may be left out.
+ * Refuses a definition with other keys, or with texts or a guarantee of another form, than the specification names.
  * `checkProgram` looks at the program.
  * @param {any} definition
+ * @param {boolean} [within] whether it is a question of a survey, which has keys of its own
  * @throws {TypeError | RangeError}
  */
-export function checkForm(definition) {
-  needs(isObject(definition) && Object.keys(definition).every((key) => KEYS.has(key)), "keys of its own");
-  const { format = "ldp-budget client", version = 1, languages = {} } = definition;
-  const names = definition.answers ?? [];
+export function checkForm(definition, within = false) {
+  const known = new Set([...KEYS, ...OPTIONAL, ...(within ? OF_QUESTIONS : [])]);
+  needs(isObject(definition) && Object.keys(definition).every((key) => known.has(key)), "keys of its own");
+  const missing = KEYS.find((key) => !(key in definition));
+  needs(missing === undefined, `no ${missing}`);
+  const { format, version, languages, name, mechanism } = definition;
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(!("labels" in definition) || (definition.labels === true && !!definition.memo), "labels of no memo");
   if ("items" in definition) checkItems(definition);
-  needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
-  needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
-  needs(isObject(languages) && Object.entries(languages).every(([, said]) => isObject(said) && Object.keys(said).every((key) => WORDS.has(key)) && (said.answers ?? names).length === names.length), "other translations");
+  needs(TEXTS.every((key) => isText(definition[key])) && isText(definition.unit ?? ""), "texts that are none");
+  needs(!HIDDEN.test(name + mechanism), "a name that no line can show");
+  needs(isObject(languages), "no languages");
+  for (const [tag, said] of Object.entries(languages)) {
+    needs(TAG.test(tag) && isObject(said), "other translations");
+    for (const [key, words] of Object.entries(said)) {
+      const answers = key === "answers" && Array.isArray(words) && words.length === (definition.answers ?? []).length && words.every(isText);
+      needs(answers || (WORDS.has(key) && isText(words)), "other translations");
+    }
+  }
+  checkGuarantee(definition);
 }
 
 /** @param {any} definition */
@@ -241,8 +267,10 @@ function checkItems({ items, answers, at_most: most }) {
  * @throws {TypeError}
  */
 export function checkGuarantee({ guarantee, memo }) {
-  const figures = new Set([...SAID, ...(memo ? ["answer_epsilon", "lifetime_epsilon"] : [])]);
+  const figures = new Set(["epsilon", "delta", ...(memo ? ["answer_epsilon", "lifetime_epsilon"] : [])]);
   needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
-  needs(Object.keys(guarantee).every((key) => figures.has(key)), "figures of its own");
-  needs(Object.entries(guarantee).every(([, figure]) => figure === null || isText(figure)), "figures that are no texts");
+  for (const [key, said] of Object.entries(guarantee)) {
+    if (figures.has(key)) needs(said === null || (typeof said === "string" && DECIMAL.test(said)), "a figure that is no decimal");
+    else needs(["kind", "relation", "words"].includes(key) && isText(said), "figures of its own");
+  }
 }

@@ -28,9 +28,10 @@ for (const { name, text } of forms) {
   if (name !== "another digest") refused(name, "was confirmed", () => confirmLoss(parseDefinition(text)));
 }
 for (const { name, definition } of [...guarantees, ...leaks]) {
-  new Client(definition); // its form is specified
   refused(name, "was confirmed", () => confirmLoss(definition));
 }
+for (const { name, definition } of guarantees) refused(name, "was loaded", () => new Client(definition));
+for (const { definition } of leaks) new Client(definition); // its form is specified
 for (const { name, definition, answer } of failures) {
   const draws = new Draws((length) => new Uint8Array(length).fill(255));
   refused(name, "was run", () => new Program(definition).run(answer, { secret: secretWithin(new Uint8Array(16), ""), draws }));

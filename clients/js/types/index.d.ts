@@ -1,11 +1,13 @@
 export class Client {
     /**
      * @param {any} definition the public definition of a collection
-     * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
+     * @param {{ digest?: string, within?: boolean }} [agreed] the digest that was agreed on, if the definition came from elsewhere;
+     *     `within`: whether the definition is a question of a survey
      * @throws {TypeError} where its digest is another one, or it has an operator that this client does not know
      */
-    constructor(definition: any, { digest }?: {
+    constructor(definition: any, { digest, within }?: {
         digest?: string;
+        within?: boolean;
     });
     definition: any;
     program: Program;

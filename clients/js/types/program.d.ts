@@ -4,8 +4,6 @@
  * @param {string} context
  */
 export function secretWithin(secret: Uint8Array | undefined, context: string): Uint8Array<ArrayBuffer>;
-/** @param {any} table */
-export function tabled(table: any): (import("./numbers.js").Whole | import("./numbers.js").Whole[])[];
 /**
  * What reads the secret in the stream's place, and so draws the same again: what becomes of a word.
  * @type {Map<string, (word: bigint, given: Whole, place: number) => Whole>}

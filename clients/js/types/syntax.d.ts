@@ -13,12 +13,13 @@ export function setsOf(options: number, most: number): bigint;
  */
 export function checkProgram({ input, tables, steps, memo, report, answers, at_most, items }: any): Map<string, Kind>;
 /**
- * Refuses a definition with other keys, or with texts of other types, than the specification names. Texts may be left out.
+ * Refuses a definition with other keys, or with texts or a guarantee of another form, than the specification names.
  * `checkProgram` looks at the program.
  * @param {any} definition
+ * @param {boolean} [within] whether it is a question of a survey, which has keys of its own
  * @throws {TypeError | RangeError}
  */
-export function checkForm(definition: any): void;
+export function checkForm(definition: any, within?: boolean): void;
 /**
  * Refuses a guarantee with other figures than the specification names: those of repeated draws are of programs with a memo.
  * @param {any} definition
@@ -35,6 +36,6 @@ export const DRAWS: Set<string>;
 /** What reads the secret. */
 export const MEMOS: Set<string>;
 /**
- * `rows` are a table of vectors of one length; nothing can be made of `mixed` tables
+ * `rows` are a table of vectors of one length
  */
-export type Kind = "number" | "vector" | "rows" | "mixed";
+export type Kind = "number" | "vector" | "rows";

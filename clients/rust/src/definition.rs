@@ -50,14 +50,25 @@ pub fn check(definition: &Json, agreed: &str) -> Result<()> {
     check_guarantee(definition, memo)
 }
 
+/// True for what no line shows, or shows elsewhere.
 fn hides(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{1680}' | '\u{180e}'
+        | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{3000}' | '\u{feff}')
+}
+
+/// True for the tag of a language, such as `ko` and `de-AT`.
+fn is_tag(tag: &str) -> bool {
+    tag.split('-').enumerate().all(|(i, part)| {
+        let fits = |byte: u8| if i == 0 { byte.is_ascii_alphabetic() } else { byte.is_ascii_alphanumeric() };
+        (if i == 0 { 2..=8 } else { 1..=8 }).contains(&part.len()) && part.bytes().all(fits)
+    })
 }
 
 fn check_languages(definition: &Json) -> Result<()> {
     let names = definition.get("answers").and_then(Json::list).map_or(0, <[Json]>::len);
     let languages = definition.get("languages").and_then(Json::object);
-    for (_, words) in languages.ok_or_else(|| Error::new("languages are no object"))? {
+    for (tag, words) in languages.ok_or_else(|| Error::new("languages are no object"))? {
+        needs(is_tag(tag), "a language without a tag")?;
         for (key, said) in words.object().ok_or_else(|| Error::new("a translation is no object"))? {
             let fits = match key.as_str() {
                 "title" | "question" | "purpose" => said.text().is_some(),

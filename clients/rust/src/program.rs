@@ -161,7 +161,8 @@ impl Program {
         }
         let parts = report.get("parts").and_then(Json::list).unwrap_or(&[]);
         needs(!parts.is_empty(), "a report without parts")?;
-        let parts = parts.iter().map(|part| read_part(part, &names)).collect::<Result<Vec<Part>>>()?;
+        let first = 1 + found.len(); // the value and the tables come before the steps
+        let parts = parts.iter().map(|part| read_part(part, &names, first)).collect::<Result<Vec<Part>>>()?;
         let size = parts.iter().map(Part::size).sum();
         needs(size <= MOST, "a report of more than 2**23 bytes")?;
         Ok(Program { context: context.to_string(), tables: found, steps, parts, memo, size })
@@ -304,11 +305,11 @@ fn compile(expression: &Json, names: &Names, depth: usize) -> Result<(Expression
     Ok((Expression::Call { form, text: text.to_string(), given }, gives))
 }
 
-fn read_part(part: &Json, names: &Names) -> Result<Part> {
+fn read_part(part: &Json, names: &Names, first: usize) -> Result<Part> {
     let Some([Json::Text(kind), Json::Text(name), sizes @ ..]) = part.list() else {
         return refuse("a part of the report that is not a kind, a name and sizes");
     };
-    let place = *names.places.get(name).ok_or_else(|| Error::new("a part that is no step"))?;
+    let place = *names.places.get(name).filter(|place| **place >= first).ok_or_else(|| Error::new("a part that is no step"))?;
     let known = names.kinds[place];
     needs(known != Kind::Rows, "a part that is a table of vectors")?;
     let most = MOST as i64;

@@ -193,7 +193,7 @@ def resigned(**change: Any) -> dict[str, Any]:
         ({"steps": [["a", ["add", 1, ["below", 2]]]]}, "below stands alone"),
         ({"steps": [["a", "later"]]}, "nothing before it is called later"),
         ({"report": {"dtype": "|u1", "shape": [], "parts": [["code", "value"]]}}, "does not know the part code"),
-        ({"report": {"dtype": "|u1", "shape": [], "parts": [["packed", "value", 2**40]]}}, "from 0 to 8388608"),
+        ({"report": {"dtype": "|u1", "shape": [], "parts": [["packed", "row", 2**40]]}}, "from 0 to 8388608"),
         (
             {"tables": {"t": {"first": "1", "ratio": "1", "digits": 9, "floor": 0, "count": 10**9}}},
             "from 0 to 8388608",
@@ -206,25 +206,26 @@ def test_definition_with_unknown_parts_is_refused(change: dict[str, Any], why: s
     assert why in said["error"]
 
 
-ROW_OF_PARTY = {"dtype": "|u1", "shape": [1], "parts": [["packed", "value", 5]]}
+ROW_OF_PARTY = {"dtype": "|u1", "shape": [1], "parts": [["packed", "row", 5]]}
+ROW = ["row", ["list", 0, 1, 0, 0, 1]]
 KEPT_BITS = ["kept_bits", "x", "value", 1, 5]
 NOT_A_PROGRAM: dict[str, dict[str, Any]] = {
     **{
         f"a part {json.dumps(part)}": {"report": {**ROW_OF_PARTY, "parts": [part]}}
         for part in (
-            *(["packed", 1, 5], ["packed", "1", 5], ["packed", ["add", "value", 1], 5], ["packed", "value", "5"]),
-            *(["packed", "unknown", 5], ["packed", "value", -5], ["packed", "value", 2.5], ["packed", None, 5]),
-            *(["uint", "value", 0, 1], ["uint", "value", 9, 1], ["uint", "value", 0.5, 2], ["uint", "value", -1, -1]),
+            *(["packed", 1, 5], ["packed", "1", 5], ["packed", ["add", "value", 1], 5], ["packed", "row", "5"]),
+            *(["packed", "unknown", 5], ["packed", "row", -5], ["packed", "row", 2.5], ["packed", None, 5]),
+            *(["uint", "row", 0, 1], ["uint", "row", 9, 1], ["uint", "row", 0.5, 2], ["uint", "row", -1, -1]),
             *(
-                ["float64", "value", "nan", "1", 0],
-                ["float64", "value", "0", "inf", 0],
-                ["float64", "value", "", "1", 0],
+                ["float64", "a", "nan", "1", 0],
+                ["float64", "a", "0", "inf", 0],
+                ["float64", "a", "", "1", 0],
             ),
-            ["double", "value"],
+            *(["double", "a"], ["packed", "value", 1], ["packed", "t", 2]),
         )
     },
     **{
-        f"a step {json.dumps(step)}": {"steps": [["a", step]]}
+        f"a step {json.dumps(step)}": {"steps": [["a", step], ROW]}
         for step in (
             *("007", "-0", "+1", "1.0", " 1", "", "1e3", 0.5, 2**53, None, True, {}, {"add": 1}),
             *(["add"], ["__proto__", 1], ["hasOwnProperty", 1], ["valueOf"], [["add"], 1, 2]),
@@ -232,18 +233,21 @@ NOT_A_PROGRAM: dict[str, dict[str, Any]] = {
         )
         if step != ["add"]
     },
-    "a label that is no text": {"steps": [["a", ["kept_bits", 5, *KEPT_BITS[2:]]]], "memo": "value"},
-    "a memo of nothing": {"steps": [["a", ["add", 1, 1]]], "memo": "value"},
-    "a memo that is not there": {"steps": [["a", KEPT_BITS]], "memo": "unknown"},
+    "a label that is no text": {"steps": [["a", ["kept_bits", 5, *KEPT_BITS[2:]]], ROW], "memo": "value"},
+    "a memo of nothing": {"steps": [["a", ["add", 1, 1]], ROW], "memo": "value"},
+    "a memo that is not there": {"steps": [["a", KEPT_BITS], ROW], "memo": "unknown"},
     "a name of an object": {"tables": {"__proto__x": [1]}},
-    "a name with a capital": {"steps": [["A", 1]]},
-    "a name twice": {"steps": [["a", 1], ["a", 2]]},
+    "a name with a capital": {"steps": [["A", 1], ROW]},
+    "a name twice": {"steps": [["a", 1], ["a", 2], ROW]},
     **{
         f"a table {json.dumps(table)}": {"tables": {"t": table}}
-        for table in ([1.5], ["0x10"], [" 5"], ["1_0"], [True])
+        for table in ([1.5], ["0x10"], [" 5"], ["1_0"], [True], ["1", [1]], [[1], [1, 2]])
     },
     "a falling table of nothing": {
         "tables": {"t": {"first": "nan", "ratio": "1", "digits": 9, "floor": 0, "count": 1}}
+    },
+    "a table that grows too large": {
+        "tables": {"t": {"first": "1", "ratio": "1e99", "digits": 9, "floor": 0, "count": 14}}
     },
     "a table of half a number": {
         "tables": {"t": {"first": "1", "ratio": "1", "digits": 9, "floor": 0, "count": 0.5}}
@@ -253,7 +257,8 @@ NOT_A_PROGRAM: dict[str, dict[str, Any]] = {
 
 def test_programs_refused_are_the_same_in_both_languages() -> None:
     """Every client accepts exactly the programs that Python accepts."""
-    taken = {"steps": [["a", "-7"]], "tables": {"t": ["9007199254740993", [1]]}, "report": ROW_OF_PARTY}
+    steps = [["a", "-7"], ROW]
+    taken = {"steps": steps, "tables": {"t": ["9007199254740993", 1]}, "report": ROW_OF_PARTY}
     asked = {name: {**taken, **change} for name, change in NOT_A_PROGRAM.items()} | {"a program": taken}
     definitions = {name: resigned(**change) for name, change in asked.items()}
     source = f"""

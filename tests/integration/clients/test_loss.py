@@ -272,7 +272,7 @@ def test_loss_of_generated_program_that_states_too_little_is_refused(seed: int, 
 def test_refusals_are_those_of_every_client() -> None:
     """No form is loaded, no leak is confirmed, and no run that fails makes a report."""
     rows = json.loads((VECTORS / "refusals.json").read_text())
-    count = 2 * len(rows["forms"]) - 1 + len(rows["guarantees"]) + len(rows["leaks"]) + len(rows["failures"])
+    count = 2 * (len(rows["forms"]) + len(rows["guarantees"])) - 1 + len(rows["leaks"]) + len(rows["failures"])
     done = run_node(PACKAGE / "test" / "refusals.mjs", VECTORS / "refusals.json")
     assert (done.returncode, done.stdout) == (0, f"{count} refusals\n")
 

@@ -33,7 +33,7 @@ QUESTIONS = (
     SurveyQuestion("faith", "What do you believe?", categories=("zeus", "wotan", "no answer"), optional=True),
 )
 RAW = re.compile(
-    "splendid|middling|dreadful|7\\.25|scarce|plenty|absinthe|bourbon|cider|zeus|wotan|\\bmood\\b.{1,6}:"
+    "splendid|middling|dreadful|7\\.25(?!\\dZ)|scarce|plenty|absinthe|bourbon|cider|zeus|wotan|\\bmood\\b.{1,6}:"
 )
 
 CLICKED = re.compile(r"sq_\d+i_\d")

@@ -21,9 +21,11 @@ fn bytes(line: &Json, key: &str) -> Result<Option<Vec<u8>>> {
 }
 
 fn answered(client: &mut Option<Client>, line: &str) -> Result<Option<Json>> {
+    if line.starts_with("{\"collection\"") {
+        *client = None; // also where the text is refused
+    }
     let line = Json::parse(line)?;
     if let Some(definition) = line.get("collection") {
-        *client = None;
         // A test chooses the definition here. A device has a pinned digest.
         let digest = definition.get("digest").and_then(Json::text).unwrap_or("").to_string();
         *client = Some(Client::from_json(definition.clone(), &digest)?);
@@ -57,7 +59,10 @@ fn main() -> std::io::Result<()> {
         let line = line?;
         let said = match std::str::from_utf8(&line) {
             Ok(text) => answered(&mut client, text),
-            Err(_) => Err(Error::new("the line is not in UTF-8")),
+            Err(_) => {
+                client = None; // the line may have named another collection
+                Err(Error::new("the line is not in UTF-8"))
+            }
         };
         let said = said.unwrap_or_else(|why| Some(Json::Object(vec![("error".into(), Json::Text(why.to_string()))])));
         if let Some(said) = said {

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 38 files with the digest 6261b215991e4aeb0fead7d20ba2896dfac8e28e5d6313035096d180a05cbf9e
+// made by clients/survey/build.mjs from 39 files with the digest cec321a2268c135d6e9a1b91d7cf5d336c7cf731d079094c348655610aacd512
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -271,6 +271,7 @@ function canonical(value) {
     return `{${entries.join(",")}}`;
   }
   if (typeof value === "number" && !Number.isSafeInteger(value)) throw new TypeError(`not a whole number: ${value}`);
+  if (typeof value === "string" && /\p{Surrogate}/u.test(value)) throw new TypeError("a text with half of a character");
   const escaped2 = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(value).replace(/[\u007f-\uffff]/g, escaped2);
 }
@@ -805,6 +806,42 @@ function normalKeeps([s, t], epsilon, delta) {
   return found * d <= c << FINE;
 }
 
+// clients/js/src/tables.js
+function tabled(table2) {
+  if (!Array.isArray(table2)) return falling(table2);
+  return table2.map((row2) => Array.isArray(row2) ? row2.map(literal) : literal(row2));
+}
+function falling({ first, ratio, digits, floor, count }) {
+  const least = BigInt(floor);
+  sized(count);
+  const most = 10n ** BigInt(digits);
+  const [times2, power2] = decimal(ratio);
+  let [weight, exponent] = decimal(first);
+  let total = 0n;
+  const totals = [0];
+  for (let i = 0; i < count; i++) {
+    const whole3 = wholePart(weight, exponent);
+    total += whole3 > least ? whole3 : least;
+    totals.push(small(total));
+    weight *= times2;
+    exponent += power2;
+    for (; weight >= most; exponent++) weight /= 10n;
+  }
+  return totals;
+}
+function wholePart(weight, exponent) {
+  if (weight === 0n || exponent < -1e3) return 0n;
+  if (exponent > 1300) throw new RangeError("a table of numbers that are too large");
+  return exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
+}
+function decimal(text) {
+  const [, whole3, fraction2 = "", power2 = "0"] = (
+    /** @type {RegExpExecArray} */
+    /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text)
+  );
+  return [BigInt(whole3 + fraction2), Number(power2) - fraction2.length];
+}
+
 // clients/js/src/syntax.js
 var DRAWING = `
   bit:chance:number bits:chance,size:vector bit_at:odds:number bits_each:chances:vector below:bound:number
@@ -836,10 +873,13 @@ var MOST_DEPTH = 100;
 var MOST_WORD = 512;
 var MOST_ITEMS = 50;
 var MOST_DIGITS = 1e3;
-var TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title unit".split(" ");
-var KEYS = /* @__PURE__ */ new Set([...TEXTS, ..."answers guarantee input languages report steps tables version kind slot labels at_most items".split(" ")]);
-var SAID = new Set("epsilon delta kind relation words".split(" "));
-var WORDS = new Set("title question purpose answers".split(" "));
+var TEXTS = "contact context digest fingerprint format mechanism memo name purpose question title".split(" ");
+var KEYS = [...TEXTS, ..."answers guarantee input languages report steps tables version".split(" ")];
+var OPTIONAL = ["labels", "at_most"];
+var OF_QUESTIONS = "kind slot unit items".split(" ");
+var WORDS = new Set("title question purpose".split(" "));
+var TAG = /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/;
+var HIDDEN = /[\0-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]/;
 function needs(holds, why) {
   if (!holds) throw new TypeError(`the definition has ${why}; this client knows no such form`);
 }
@@ -881,13 +921,15 @@ function kindOfTable(table2) {
     counted(table2.digits, 1, MOST_DIGITS);
     counted(table2.count, 0);
     needs(literal(table2.floor) >= 0, "a table below 0");
+    if (Number(table2.first) > 1e300 || Number(table2.ratio) > 1 || BigInt(table2.floor) > 10n ** 1000n) falling(table2);
     return "vector";
   }
   const rows = table2.filter(Array.isArray);
   needs(table2.length <= MOST, "a table that is too long");
   table2.flat().forEach(literal);
   if (!rows.length) return "vector";
-  return rows.length === table2.length && rows.every((row2) => row2.length === rows[0].length) ? "rows" : "mixed";
+  needs(rows.length === table2.length && rows.every((row2) => row2.length === rows[0].length), "a table of vectors of several lengths, or of numbers too");
+  return "rows";
 }
 function setsOf(options, most) {
   let [found, ways] = [0n, 1n];
@@ -901,14 +943,17 @@ function checkInput(input, names, most, items) {
   needs(isObject(input), "no input");
   const { kind } = input;
   if (!["answer", "word", "number"].includes(kind)) throw new TypeError(`this client does not know answers of the kind ${kind}; it is too old`);
-  needs(names === null || kind === "answer" && Array.isArray(names), "names of what are no choices");
+  needs(kind === "answer" || names === null && most === void 0, "names of what are no choices");
+  needs(names === null || Array.isArray(names), "names that are no list");
   if (kind === "answer") {
     needs(hasKeys(input, "kind", "count", "text") && typeof input.text === "boolean", "another input");
     const count = BigInt(literal(input.count));
     needs(count >= 1n, "no answers");
     if (most !== void 0) counted(most, 1, names?.length ?? 200);
     if (names === null) return;
-    needs(names.every((name) => isText(name) && name) && new Set(names).size === names.length, "names that are not each a text of its own");
+    needs(names.every(isText), "names that are no texts");
+    const own = new Set(names.map(canonicalText));
+    needs(own.size === names.length && !own.has(""), "names that are not each a text of its own");
     const counts2 = items !== void 0 ? [BigInt(names.length) ** BigInt(items.length)] : most === void 0 ? [BigInt(names.length)] : [setsOf(names.length, most), 1n << BigInt(names.length)];
     needs(counts2.includes(count), "more or fewer names than answers");
   } else if (kind === "word") {
@@ -927,7 +972,7 @@ function checkPart(part, known2) {
   needs(Array.isArray(part), "a part of the report that is no list");
   const [kind, name, ...sizes] = part;
   if (!["uint", "packed", "float64"].includes(kind)) throw new TypeError(`this client does not know the part ${kind} of a report; it is too old`);
-  needs(typeof name === "string" && ["number", kind === "float64" ? "" : "vector"].includes(known2.get(name) ?? "mixed"), `a part that is no step: ${name}`);
+  needs(typeof name === "string" && ["number", kind === "float64" ? "" : "vector"].includes(known2.get(name) ?? "none"), `a part that is no step: ${name}`);
   needs(sizes.length === { uint: 2, packed: 1, float64: 3 }[
     /** @type {"uint"} */
     kind
@@ -957,20 +1002,36 @@ function checkProgram({ input, tables, steps, memo, report, answers: answers2 = 
   }
   if (!(kept2.length ? known2.get(memo) === "number" : memo === "")) throw new TypeError("memo is named where something is kept, and only there");
   needs(hasKeys(report, "dtype", "shape", "parts") && typeof report.dtype === "string" && Array.isArray(report.shape), "another report");
+  report.shape.forEach((size) => counted(size, 0));
   needs(Array.isArray(report.parts) && report.parts.length, "no part of a report");
-  report.parts.forEach((part) => checkPart(part, known2));
+  const made2 = new Map(steps.map(([name]) => [
+    name,
+    /** @type {Kind} */
+    known2.get(name)
+  ]));
+  report.parts.forEach((part) => checkPart(part, made2));
   return known2;
 }
-function checkForm(definition) {
-  needs(isObject(definition) && Object.keys(definition).every((key) => KEYS.has(key)), "keys of its own");
-  const { format = "ldp-budget client", version = 1, languages = {} } = definition;
-  const names = definition.answers ?? [];
+function checkForm(definition, within2 = false) {
+  const known2 = /* @__PURE__ */ new Set([...KEYS, ...OPTIONAL, ...within2 ? OF_QUESTIONS : []]);
+  needs(isObject(definition) && Object.keys(definition).every((key) => known2.has(key)), "keys of its own");
+  const missing = KEYS.find((key) => !(key in definition));
+  needs(missing === void 0, `no ${missing}`);
+  const { format, version, languages, name, mechanism } = definition;
   needs(format === "ldp-budget client" && version === 1, "another format or version");
   needs(!("labels" in definition) || definition.labels === true && !!definition.memo, "labels of no memo");
   if ("items" in definition) checkItems(definition);
-  needs(TEXTS.every((key) => !(key in definition) || isText(definition[key])), "texts that are none");
-  needs(!/[\p{C}\p{Z}]/u.test(`${definition.name ?? ""}`.replaceAll(" ", "")), "a name that no line can show");
-  needs(isObject(languages) && Object.entries(languages).every(([, said3]) => isObject(said3) && Object.keys(said3).every((key) => WORDS.has(key)) && (said3.answers ?? names).length === names.length), "other translations");
+  needs(TEXTS.every((key) => isText(definition[key])) && isText(definition.unit ?? ""), "texts that are none");
+  needs(!HIDDEN.test(name + mechanism), "a name that no line can show");
+  needs(isObject(languages), "no languages");
+  for (const [tag2, said3] of Object.entries(languages)) {
+    needs(TAG.test(tag2) && isObject(said3), "other translations");
+    for (const [key, words2] of Object.entries(said3)) {
+      const answers2 = key === "answers" && Array.isArray(words2) && words2.length === (definition.answers ?? []).length && words2.every(isText);
+      needs(answers2 || WORDS.has(key) && isText(words2), "other translations");
+    }
+  }
+  checkGuarantee(definition);
 }
 function checkItems({ items, answers: answers2, at_most: most }) {
   needs(Array.isArray(items) && items.length > 1 && items.length <= MOST_ITEMS && Array.isArray(answers2) && most === void 0, "items of no grid");
@@ -981,10 +1042,12 @@ function checkItems({ items, answers: answers2, at_most: most }) {
   }
 }
 function checkGuarantee({ guarantee, memo }) {
-  const figures2 = /* @__PURE__ */ new Set([...SAID, ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
+  const figures2 = /* @__PURE__ */ new Set(["epsilon", "delta", ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
   needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
-  needs(Object.keys(guarantee).every((key) => figures2.has(key)), "figures of its own");
-  needs(Object.entries(guarantee).every(([, figure]) => figure === null || isText(figure)), "figures that are no texts");
+  for (const [key, said3] of Object.entries(guarantee)) {
+    if (figures2.has(key)) needs(said3 === null || typeof said3 === "string" && DECIMAL.test(said3), "a figure that is no decimal");
+    else needs(["kind", "relation", "words"].includes(key) && isText(said3), "figures of its own");
+  }
 }
 
 // clients/js/src/program.js
@@ -1266,35 +1329,6 @@ function numberOf(text, count) {
 function toEven(x) {
   const next = Math.round(x);
   return next - x === 0.5 && next % 2 ? next - 1 : next;
-}
-function tabled(table2) {
-  if (!Array.isArray(table2)) return falling(table2);
-  return table2.map((row2) => Array.isArray(row2) ? row2.map(literal) : literal(row2));
-}
-function falling({ first, ratio, digits, floor, count }) {
-  const least = BigInt(floor);
-  sized(count);
-  const most = 10n ** BigInt(digits);
-  const [times2, power2] = decimal(ratio);
-  let [weight, exponent] = decimal(first);
-  let total = 0n;
-  const totals = [0];
-  for (let i = 0; i < count; i++) {
-    const whole3 = exponent < 0 ? weight / 10n ** BigInt(-exponent) : weight * 10n ** BigInt(exponent);
-    total += whole3 > least ? whole3 : least;
-    totals.push(small(total));
-    weight *= times2;
-    exponent += power2;
-    for (; weight >= most; exponent++) weight /= 10n;
-  }
-  return totals;
-}
-function decimal(text) {
-  const [, whole3, fraction2 = "", power2 = "0"] = (
-    /** @type {RegExpExecArray} */
-    /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(text)
-  );
-  return [BigInt(whole3 + fraction2), Number(power2) - fraction2.length];
 }
 
 // clients/js/src/laws.js
@@ -2274,14 +2308,15 @@ function marksOf(secret) {
 var Client = class {
   /**
    * @param {any} definition the public definition of a collection
-   * @param {{ digest?: string }} [agreed] the digest that was agreed on, if the definition came from elsewhere
+   * @param {{ digest?: string, within?: boolean }} [agreed] the digest that was agreed on, if the definition came from elsewhere;
+   *     `within`: whether the definition is a question of a survey
    * @throws {TypeError} where its digest is another one, or it has an operator that this client does not know
    */
-  constructor(definition, { digest } = {}) {
+  constructor(definition, { digest, within: within2 } = {}) {
     checkDigest(definition, digest);
     this.definition = definition;
     this.program = new Program(definition);
-    checkForm(definition);
+    checkForm(definition, within2);
   }
   /** Whether reports repeat what was once drawn from a secret, so that one is needed. */
   get memoises() {
@@ -2665,7 +2700,7 @@ function confirmSurvey({ ask, questions, guarantee }) {
   requires(guarantee.epsilon !== null && Number.isSafeInteger(ask) && ask >= 1 && ask <= questions.length, "nothing is promised");
   for (const question of questions) {
     requires(question.format === "ldp-budget client" && !question.memo, "a question of a survey that is none, or repeats draws");
-    confirm(question);
+    confirm(question, true);
   }
   for (const kind of ["epsilon", "delta"]) {
     const largest = questions.map((question) => fractionOf(question.guarantee[kind])).sort(falling2).slice(0, ask);
@@ -2675,18 +2710,17 @@ function confirmSurvey({ ask, questions, guarantee }) {
   }
 }
 var falling2 = ([a, b], [c, d]) => a * d > c * b ? -1 : a * d < c * b ? 1 : 0;
-function confirm(given) {
+function confirm(given, within2) {
   if (given.format === "ldp-budget questionnaire") return confirmSurvey(given);
   const { guarantee, memo } = given;
   const { epsilon, delta, lifetime_epsilon: lifetime, relation } = guarantee;
   const cap = guarantee.answer_epsilon ?? epsilon;
   requires(epsilon !== null && epsilon !== void 0, "nothing is promised");
-  checkForm(given);
+  checkForm(given, within2);
   const definition = unrecoded(given);
   const [over, under] = fractionOf(delta);
   requires(over < under, "a δ of 1, which promises nothing");
-  requires(![...checkProgram(given)].some(([, kind]) => kind === "mixed"), "a table of numbers and of vectors");
-  checkGuarantee(definition);
+  checkProgram(given);
   const normal2 = openOf(NORMAL, definition);
   if (normal2) {
     const shift = (
@@ -3844,7 +3878,7 @@ var Questionnaire = class {
       throw new TypeError(`this client reads surveys of version ${VERSION4} with the rule ${RULE}: got ${format}, ${version}, ${selection?.rule}`);
     }
     this.definition = definition;
-    this.questions = definition.questions.map((question) => new Client(question));
+    this.questions = definition.questions.map((question) => new Client(question, { within: true }));
     this.key = fromHex(selection.key);
     checkLayout(definition, this.questions);
   }
