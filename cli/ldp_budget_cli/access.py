@@ -22,6 +22,7 @@ from .limit_figures import minute
 from .notes import print_note
 from .number_types import NumberRange
 from .output import CSV, confirm, counted, json_option, print_json, print_rows, rows_options, yes_option
+from .rotation import period_option, turn_of
 from .tables import print_row_table
 
 if TYPE_CHECKING:
@@ -282,6 +283,7 @@ _DIGITS = 32
     help="Days for which the links are valid.",
 )
 @click.option("--round", default="", metavar="NAME", help="Name the round: each user may answer once in each round.")
+@period_option
 @click.option(
     "--service",
     default=_LOCAL,
@@ -307,6 +309,7 @@ def invite(
     no_header: bool,
     expires: float,
     round: str,
+    period: str | None,
     service: str,
     revoke: bool,
     yes: bool,
@@ -314,7 +317,8 @@ def invite(
 ) -> None:
     """Print a personal link for each user in FILE ('-' is standard input) to answer COLLECTION, as CSV.
 
-    A link works like a password: anyone who has it can answer in its user's place. The links are not stored.
+    A link works like a password: anyone who has it can answer in its user's place. The links are not stored. A survey
+    with rotate invites only the users whose turn it is; the links are for this period.
 
     \b
     Example:
@@ -339,12 +343,18 @@ def invite(
         _revoke(invitations, collection, users)
         return
     assert users is not None
-    made = invitations.invite(
-        collection, repeats.counting(users), ledger.now() + timedelta(days=expires), round=round
-    )
-    digest = ledger.collection(collection).definition()["digest"]
+    found, until = ledger.collection(collection), ledger.now() + timedelta(days=expires)
+    turn = turn_of(ctx, found, "default", period, spend=True)
+    users = repeats.counting(users)
+    if turn is not None:
+        round, until = round or turn.period.name, min(until, turn.period.ends)
+        users = turn.asked_of(users)
+    made = invitations.invite(collection, users, until, round=round)
+    digest = found.definition()["digest"]
     print_rows(_links(made, address, digest[:_DIGITS] + _log_key(ledger)), form or CSV, _INVITE_COLUMNS)
     repeats.warn_of_case()
+    if turn is not None:
+        print_note(str(turn))
     if service == _LOCAL:
         click.echo(f"Warning: the links open only on this machine ({_LOCAL}). Add --service https://HOST", err=True)
 

@@ -21,6 +21,7 @@ from .input_tables import chosen_sheet, sheet_option
 from .notes import print_note
 from .number_types import WholeRange
 from .output import JSON, LINES, counted, options, print_json, print_rows
+from .rotation import rotating
 from .text_lists import split_names
 
 if TYPE_CHECKING:
@@ -183,20 +184,22 @@ def is_designed(ctx: click.Context) -> bool:
     return _KEY in ctx.meta
 
 
-def design_of(ctx: click.Context, columns: Sequence[str], excluded: Sequence[str] = _OTHERS) -> DesignOptions:
+def design_of(
+    ctx: click.Context, columns: Sequence[str], excluded: Sequence[str] = _OTHERS, *, rotate: int = 0, files: int = 0
+) -> DesignOptions:
     """Return the given options of the design, for report files with these public columns.
 
-    `excluded` are options that do not go with a design. Raises a click error.
+    `rotate` is that of the survey, of which each of so many `files` has another part of the users. `excluded` are options that
+    do not go with a design. Raises a click error.
     """
     from ldp_budget_surveys.designs.side_tables import read_table_rows
     from ldp_budget_surveys.designs.survey_estimates import DesignOptions
 
     given = ctx.meta.get(_KEY, {})
+    first = next(iter(given), "by-round of a survey with rotate")
     for name in excluded:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(
-                f"--{name} cannot be used with --{next(iter(given))}: weighted estimates have intervals only."
-            )
+            raise click.UsageError(f"--{name} cannot be used with --{first}: weighted estimates have intervals only.")
     named = [("strata", each) for each in given.get("strata", ())]
     named += [(name, given[name]) for name in ("clusters", "by") if name in given]
     for name, column in named:
@@ -217,7 +220,8 @@ def design_of(ctx: click.Context, columns: Sequence[str], excluded: Sequence[str
         given.get("by"),
         None if table is None else _two(table),
         given.get("population"),
-        bool(ctx.params.get("independent")),
+        bool(ctx.params.get("independent")) or 0 < files <= rotate,
+        rotate,
     )
 
 
@@ -230,7 +234,8 @@ def source_and_design(
     if not files:
         raise click.UsageError(f"--{next(iter(ctx.meta[_KEY]))} needs report files. Name them after {survey.name}.")
     source = SurveyFiles(survey, files, rounds, mixed)
-    return source, design_of(ctx, source.public())
+    asked = rotating(survey)
+    return source, design_of(ctx, source.public(), rotate=asked.rotate if asked else 0, files=len(files))
 
 
 def typed_design(ctx: click.Context, without: str) -> str:

@@ -36,6 +36,7 @@ from .notes import print_note
 from .output import JSON, LINES, confidence_option, counted, level_option, print_json, print_rows, rows_options
 from .plots import plot_option
 from .progress import reading_reports
+from .rotation import rotating
 from .tables import print_row_table, print_table
 from .text_lists import read_names
 
@@ -118,7 +119,12 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
     help="Allow a mix of reports that were charged to their users and reports that were not. Warns.",
 )
 @design_options
-@click.option("--by-round", is_flag=True, help="Estimate each file by itself, as a round with the file's name.")
+@click.option(
+    "--by-round",
+    is_flag=True,
+    help="Estimate each file by itself, as a round with the file's name; of a survey with rotate also the level of all "
+    "parts together, and the changes.",
+)
 @click.option("--rows-to", metavar="FILE", help="Write the rows of --csv to FILE: CSV, or .parquet, .arrow.")
 @xlsx_option
 @rows_options
@@ -150,7 +156,7 @@ def estimate(
     """
     level, most = level_option(confidence), top_option(top)
     found = find_collection(ctx, collection)
-    if is_designed(ctx):
+    if is_designed(ctx) or (by_round and rotating(found)):
         rounds = names_of_rounds(files) if by_round else ()
         show_design(ctx, found, files, rounds, level, mixed=mixed, form=form, rows_to=rows_to)
         warn_of_twins(files, "reports that count twice make the intervals too narrow")

@@ -32,6 +32,7 @@ from .notes import print_note
 from .output import counted, json_option, next_step, print_json, strict_option
 from .progress import counting, followed
 from .refusals import MOST_QUOTED, print_refusing_limits
+from .rotation import period_option, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from .answer_reader import Batch
     from .input_tables import Note
+    from .rotation import Turn
 
 LEAST_SECRET_BYTES = 16
 
@@ -98,6 +100,7 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
     shell_complete=policy_names,
     help="With --spend: use the limits of this policy [default: default]",
 )
+@period_option
 @json_option
 @click.pass_context
 def randomize(
@@ -125,12 +128,14 @@ def randomize(
     secret: str | None,
     receipts: str | None,
     policy: str,
+    period: str | None,
     as_json: bool,
 ) -> None:
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file.
 
     FILE is CSV, Excel, Parquet or Arrow: a path, a URL such as s3://…, or - for standard input. For a survey, FILE has a
-    column for each question. With --user-column, a user is asked the same questions in every round.
+    column for each question. With --user-column, a user is asked the same questions in every round. A survey with
+    rotate charges only the users whose turn it is.
 
     \b
     Example:
@@ -174,8 +179,9 @@ def randomize(
         reader = _reader(file, found, how, note_skipped if skip_invalid else None, columns)
         batches = _checked(found, reader.batches(), None if secret is None else _master(secret))
         refused: list[str] = []
+        turn = turn_of(ctx, found, policy, period, spend=spend)
         released = (
-            _charged(ctx, out, found, batches, policy, note_refused, refused, receipts)
+            _charged(ctx, out, found, batches, policy, note_refused, refused, receipts, turn)
             if spend
             else _uncharged(out, found, batches, public)
         )
@@ -183,12 +189,15 @@ def randomize(
     answers.report(skipped_to)
     if not spend:
         warn_of_public_values(public, answers.combinations)
-    refusing = bool(public) and released.refused > 0
+    refusing = bool(public) and (released.refused > 0 or turn is not None)
     note_public(public, combinations_in(out, found) if refusing else answers.combinations)
     if as_json:
         left_out = answers.left_out
         more = {"skipped": left_out.invalid, "skipped_reasons": dict(left_out.kinds)} if skip_invalid else {}
+        more |= {} if turn is None else turn.to_json()
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
+    if turn is not None:
+        print_note(f"{turn}, {released.reports:,} answered")
     if not as_json or not spend:
         print_note(_summary(released, file, out, spend))
     if refused:
@@ -332,6 +341,7 @@ def _charged(
     note_refused: Note,
     first_refused: list[str],
     receipts: str | None,
+    turn: Turn | None,
 ) -> Released:
     """Charge each user, and release the reports of the accepted users; `first_refused` collects some refused users."""
     from ldp_budget.reports.answers import joined
@@ -346,6 +356,10 @@ def _charged(
     secrets = None if given[0][1] is None else [secret for _, some in given for secret in some or ()]
     public = PublicAttributes.joined([batch.public for batch, _ in given if batch.public is not None])
     del given
+    if turn is not None:
+        places = turn.select(users)
+        values, users = values[places], [users[place] for place in places]
+        public = None if public is None else public.take(places)
     stop_on_public_values(public)
     ledger = open_ledger(ctx)
     warn_of_repeats(users)

@@ -40,7 +40,9 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
     \b
     [survey]      name, epsilon; optional: title, organisation, contact, purpose,
                   answer (how many questions each person answers, or "all"),
-                  rounds, policy, languages
+                  rounds, policy, languages,
+                  rotate = 12 with every = "week" (each week asks another
+                  twelfth of the users)
     [[question]]  name; categories, or lower and upper, or kind = "yes-no";
                   kind = "tick" with categories for tick all that apply:
                   at_most = 3 (or "any"), pairs = true for pairs of options;
@@ -81,6 +83,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
         return
     click.echo(outcome)
     _print_survey(made)
+    _note_rotation(ledger, survey)
     for price in design_prices(survey):
         print_note(price)
     next_step(f"ldp-budget randomize {made.name} FILE --user-column USER --spend --out {made.name}.reports")
@@ -114,7 +117,7 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
     if name not in {policy.name for policy in ledger.policies()}:
         print_note(
             f"Note: there is no policy {name!r} yet. Set it before the first answer: ldp-budget policy set {name} "
-            f"--limit lifetime={survey.epsilon * survey.rounds}"
+            f"--limit lifetime={survey.epsilon * survey.rounds_each}"
         )
         return
     quoted = ledger.quote(token_hex(16), made.mechanism, policy=name)
@@ -124,15 +127,33 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
             f"{cost}: {_reason(quoted)}. Lower epsilon in the file, or see the policy: ldp-budget policy show {name}"
         )
     for limit in ledger.policy(name).limits:
-        if not limit.counts_all or survey.rounds == 1:
+        if not limit.counts_all or survey.rounds_each == 1:
             continue
-        total = compose([(made.mechanism.guarantee, survey.rounds)], delta=limit.delta, rule=limit.rule).epsilon
+        total = compose([(made.mechanism.guarantee, survey.rounds_each)], delta=limit.delta, rule=limit.rule).epsilon
         if total > limit.epsilon:
             raise click.ClickException(
-                f"Survey {made.name!r} was not added: its {survey.rounds} rounds cost ε = {printed_up(total)}, and the lifetime "
-                f"limit of policy {name!r} is {limit.epsilon}. Lower epsilon or rounds in the file: ldp-budget plan "
-                f"--survey FILE.toml --total-epsilon {limit.epsilon}"
+                f"Survey {made.name!r} was not added: its {survey.rounds_each} rounds cost ε = "
+                f"{printed_up(total)}, and the lifetime limit of policy {name!r} is {limit.epsilon}. Lower epsilon or "
+                f"rounds in the file: ldp-budget plan --survey FILE.toml --total-epsilon {limit.epsilon}"
             )
+
+
+def _note_rotation(ledger: Accountant | Client, survey: Survey) -> None:
+    """Print what enforces the rotation of a survey."""
+    from ldp_budget_surveys.rotation import enforcing_limit, is_enforced
+
+    if not survey.rotate:
+        return
+    limits = next((policy.limits for policy in ledger.policies() if policy.name == survey.policy), ())
+    print_note(
+        f"Rotation: each period ({survey.every}) asks 1 of {survey.rotate} parts of the users, and nobody twice within "
+        f"{survey.least_days_between} days. The ledger's key decides who is in which part."
+    )
+    if not is_enforced(survey, limits):
+        print_note(
+            f"Note: no limit of policy {survey.policy!r} enforces the rotation yet. Add one: ldp-budget policy set "
+            f"{survey.policy} --limit {enforcing_limit(survey)} --limit lifetime={survey.epsilon * survey.rounds_each}"
+        )
 
 
 def _reason(quoted: Receipt) -> str:

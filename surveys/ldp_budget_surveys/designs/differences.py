@@ -21,7 +21,7 @@ from ldp_budget.errors import InvalidParameter
 from .means import MeansEstimate, Survey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -104,7 +104,7 @@ def difference(survey: Survey, first: MeansEstimate, second: MeansEstimate) -> D
     return Difference(first.values - second.values, np.sqrt(variance), freedom, first, second, np.clip(alike, -1, 1))
 
 
-def groups(survey: Survey, column: str) -> dict[str, MeansEstimate]:
+def groups(survey: Survey, column: str, most: int | None = MOST_GROUPS) -> dict[str, MeansEstimate]:
     """Return the means of each group of a public column, by its value.
 
     A group of a single respondent has no interval, and is left out.
@@ -112,19 +112,31 @@ def groups(survey: Survey, column: str) -> dict[str, MeansEstimate]:
     Parameters:
         survey: the reports.
         column: a public column.
+        most: the most groups; None for any number.
 
     Raises:
-        InvalidParameter: the column is not public, or has more than `MOST_GROUPS` values.
+        InvalidParameter: the column is not public, or has more values.
     """
     _, levels = survey.moments.codes((column,))
-    if len(levels) > MOST_GROUPS:
-        raise InvalidParameter("by", f"a column of at most {MOST_GROUPS} groups", f"{len(levels)} in {column}")
+    if most is not None and len(levels) > most:
+        raise InvalidParameter("by", f"a column of at most {most} groups", f"{len(levels)} in {column}")
     cells = {value: survey.where(column, value) for (value,) in levels}
     return {value: survey.means(each) for value, each in cells.items() if survey.moments.counts[each].sum() > 1}
 
 
-def pairs(survey: Survey, means: dict[str, MeansEstimate]) -> Iterator[tuple[str, str, Difference]]:
-    """Yield the names of each two groups, with their difference; the p-values are not adjusted for their number."""
+def pairs(
+    survey: Survey, means: dict[str, MeansEstimate], apart: Sequence[int] | None = None
+) -> Iterator[tuple[str, str, Difference]]:
+    """Yield the names of each two groups, with their difference; the p-values are not adjusted for their number.
+
+    Parameters:
+        survey: the survey of the groups.
+        means: the means of each group.
+        apart: yield the changes to groups that follow so many places later, the later group first; None for all pairs.
+    """
     names: Sequence[str] = list(means)
-    for first, second in combinations(names, 2):
+    two: Iterable[tuple[str, str]] = combinations(names, 2)
+    if apart is not None:
+        two = ((names[at], names[at - back]) for at in range(len(names)) for back in sorted({*apart}) if at >= back)
+    for first, second in two:
         yield first, second, difference(survey, means[first], means[second])

@@ -17,7 +17,7 @@ from ldp_budget.reports.report_file import check_mixed
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
-from .differences import Difference, groups, pairs
+from .differences import MOST_GROUPS, Difference, groups, pairs
 from .finite_population import FinitePopulation, Noise, paired_noise
 from .means import MeansEstimate, Survey
 from .moments import SQUARES, Moments, moments_of_counts
@@ -63,6 +63,8 @@ class DesignOptions:
         by: the public column of the groups to estimate and to compare.
         table: the names of the two questions of a two-way table.
         population: the number of people from whom the respondents were drawn, for a finite population correction.
+        rotate: the number of parts of a rotating panel, of which each round asked another one; 0 without a rotation. The
+            parts are then strata of equal size, and changes are those to the next round and to the next turn of a part.
         independent: True if each file has respondents of its own. By default several files are rounds of the same people,
             unless `population` says that they are parts of one.
     """
@@ -75,6 +77,7 @@ class DesignOptions:
     table: tuple[str, str] | None = None
     population: float | None = None
     independent: bool = False
+    rotate: int = 0
 
 
 @dataclass
@@ -258,9 +261,25 @@ def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weigh
         weights = column_weights(moments, options.weights)
     else:
         weights = table_weights(moments, options.weights)
+    if options.rotate and rounds and options.totals is None:
+        weights = alike_in_rounds(moments, weights)
     if options.totals is None:
         return weights
     return rake(moments, read_totals(options.totals), weights, within=(ROUND,) if rounds else ())
+
+
+def alike_in_rounds(moments: Moments, weights: Weights) -> Weights:
+    """Return weights with the same sum in each round: the parts of a rotating panel are equally large, refusals or not.
+
+    Parameters:
+        moments: the respondents, with the column of rounds if there are several.
+        weights: their weights.
+    """
+    if ROUND not in moments.columns:
+        return weights
+    of, levels = moments.codes((ROUND,))
+    sums = np.bincount(of, weights.values * moments.counts, len(levels))
+    return replace(weights, values=weights.values * (sums.mean() / sums)[of])
 
 
 @dataclass(frozen=True)
@@ -302,7 +321,8 @@ class _Reader:
         row |= self._pairs(together, None)
         if self._by is None:
             return row
-        found = groups(survey, self._by)
+        rotate = self.options.rotate if self.source.rounds else 0
+        found = groups(survey, self._by, most=None if rotate else MOST_GROUPS)
         row["groups"] = [
             {"group": name, "respondents": each.respondents}
             | self._means(asked, each, self._scale(survey), group=True)
@@ -314,7 +334,9 @@ class _Reader:
             return row  # each group has a cap of its own, so a difference of capped means says nothing
         compared = replace(survey, rounds=None) if self.source.rounds else survey
         row["differences"] = [
-            each for first, second, gap in pairs(compared, found) for each in self._gaps(asked, first, second, gap)
+            each
+            for first, second, gap in pairs(compared, found, (1, rotate) if rotate else None)
+            for each in self._gaps(asked, first, second, gap)
         ]
         return row
 

@@ -9,6 +9,8 @@
     epsilon = 2                     # the loss of one person's answers in one round, all questions together
     answer = 1                      # how many questions each person answers; "all" divides epsilon among them
     rounds = 4
+    rotate = 12                     # each period asks another twelfth of the users, at the full epsilon
+    every = "week"                  # the period: "day", "week", or days such as "28d"
     minimum_group = 20              # no round has fewer reports; the rest waits for the next one
     policy = "default"
     languages.de = { title = "Gesundheit und Gewohnheiten" }
@@ -89,6 +91,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
+from ldp_budget.ledger.calendar import MOST_DAYS, days_in
 from ldp_budget.registry.public_definition import FORMAT as CLIENT_FORMAT
 from ldp_budget.registry.public_definition import (
     MINIMUM_GROUP,
@@ -122,7 +125,19 @@ _NANO = Decimal("1e-9")
 _CLEARLY = 1.05
 """The ratio of variances from which on yes/no questions are randomized together if the file does not say."""
 TEXTS = ("title", "organisation", "contact", "purpose")
-_SURVEY_KEYS = ("name", *TEXTS, "policy", "epsilon", "answer", "rounds", "minimum_group", "languages", "joint")
+_SURVEY_KEYS = (
+    "name",
+    *TEXTS,
+    "policy",
+    "epsilon",
+    "answer",
+    "rounds",
+    "minimum_group",
+    "languages",
+    "joint",
+    "rotate",
+    "every",
+)
 
 
 @dataclass(frozen=True)
@@ -148,6 +163,25 @@ class Survey:
     minimum_group: int = MINIMUM_GROUP
     joint: bool = False
     """True if the yes/no questions are randomized together: their report has an ε about each of them that is not divided."""
+    rotate: int = 0
+    """The number of parts of the users, of which each period asks another one; 0 to ask all in each round."""
+    every: str = "week"
+    """The period of the rotation: "day", "week", or a number of days such as "28d"."""
+
+    @property
+    def period_days(self) -> int:
+        """The days of a period of the rotation."""
+        return {"day": 1, "week": 7}.get(self.every) or int(self.every[:-1])
+
+    @property
+    def least_days_between(self) -> int:
+        """The days by which two turns of one person are apart at least, the first included."""
+        return (self.rotate - 1) * self.period_days + 1
+
+    @property
+    def rounds_each(self) -> int:
+        """The most rounds in which one person answers."""
+        return self.rounds if not self.rotate else -(-self.rounds // self.rotate)
 
     @property
     def ask(self) -> int:
@@ -247,6 +281,7 @@ class Survey:
             "answer": self.answer,
             **({"joint": True} if self.joint else {}),
             "rounds": self.rounds,
+            **({"rotate": self.rotate, "every": self.every} if self.rotate else {}),
             **({} if self.minimum_group == MINIMUM_GROUP else {"minimum_group": self.minimum_group}),
             **({"languages": plain_languages(self.languages)} if self.languages else {}),
             "questions": [question.to_json() for question in self.questions],
@@ -358,11 +393,12 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
     group = table.take("minimum_group", int, default=MINIMUM_GROUP)
     if not 1 <= group <= MOST_GROUP:
         raise table.invalid("minimum_group", f"a whole number from 1 to {MOST_GROUP}")
+    rotate, every = _rotation_in(table)
     texts = {key: table.take(key, str, default="") for key in TEXTS}
     policy = table.take("policy", str, default="default")
     languages = dict(languages_in(table, {"title": str, "purpose": str}))
     joint = table.flag("joint")
-    more = {"languages": languages, "minimum_group": group, "joint": joint}
+    more = {"languages": languages, "minimum_group": group, "joint": joint, "rotate": rotate, "every": every}
     survey = Survey(name, listed, epsilon, answer, policy=policy, rounds=rounds, **more, **texts)
     if joint and len(survey.slots) == len(listed):
         raise table.invalid("joint", "false, or left out, without two yes/no questions that are not optional")
@@ -371,6 +407,22 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
         raise table.invalid("answer", f'"all", or how many of the {count} questions each person answers')
     _checked_texts(survey, place)
     return survey
+
+
+def _rotation_in(table: Table) -> tuple[int, str]:
+    """Return `rotate` and `every` of a survey: 0 and a week without a rotation."""
+    if "rotate" not in table.data:
+        if "every" in table.data:
+            raise table.invalid("every", "left out without rotate, the number of parts that take turns")
+        return 0, "week"
+    rotate, every = table.take("rotate", int), table.take("every", str, default="week")
+    days = {"day": 1, "week": 7}.get(every) or days_in(every)
+    if not days:
+        raise table.invalid("every", f'"day", "week", or 2 to {MOST_DAYS} days such as "28d"')
+    most = (MOST_DAYS - 1) // days + 1
+    if not 2 <= rotate <= most:
+        raise table.invalid("rotate", f"a whole number from 2 to {most}, so that a sliding limit can enforce it")
+    return rotate, every
 
 
 def _is_plain_yes_no(question: SurveyQuestion) -> bool:
