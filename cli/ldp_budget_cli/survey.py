@@ -14,7 +14,7 @@ from .named_surveys import survey_of
 from .notes import print_note
 from .number_types import parse_margin
 from .output import json_option, next_step, print_json, print_rows, rows_options
-from .survey_plan import plan_survey, respondents_option, total_epsilon_option
+from .survey_plan import panel_option, plan_survey, respondents_option, total_epsilon_option
 from .tables import print_fields, print_row_table
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ def _answers(question: dict[str, Any]) -> str:
     callback=parse_margin,
     help="Show how many respondents give this margin at 95 %, such as 3%.",
 )
+@panel_option
 @total_epsilon_option
 @xlsx_option
 @json_option

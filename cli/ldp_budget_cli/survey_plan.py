@@ -63,6 +63,14 @@ total_epsilon_option = click.option(
 )
 
 
+panel_option = click.option(
+    "--panel",
+    type=WholeRange(2, 10**12),
+    metavar="N",
+    help="Compare how N members answer every period: by rotation, at a part of ε each, or memoized. With --survey.",
+)
+
+
 @click.command("plan")
 @click.option(
     "--answers",
@@ -105,6 +113,7 @@ total_epsilon_option = click.option(
     help="The respondents are drawn from N people: sampling error shrinks, noise does not. With --answers.",
 )
 @plot_option("the margin against the number of people, for three ε. With --answers")
+@panel_option
 @total_epsilon_option
 @xlsx_option
 @json_option
@@ -119,6 +128,7 @@ def plan_survey(
     margin: float | None,
     epsilon: str | None,
     plot: str | None,
+    panel: int | None,
     total_epsilon: str | None,
     as_json: bool,
     **sample: Any,
@@ -135,6 +145,7 @@ def plan_survey(
       ldp-budget plan --answers 6 --respondents 3000 --margin 4%
       ldp-budget plan --survey health.toml --respondents 1200
       ldp-budget plan --survey health.toml --margin 3%
+      ldp-budget plan --survey health.toml --panel 20000
       ldp-budget plan --collection mood --margin 3%
     """
     from ldp_budget_surveys.survey_planning import plan_collection
@@ -142,6 +153,15 @@ def plan_survey(
 
     if sum(each is not None for each in (answers, survey, collection)) != 1:
         raise click.UsageError("Give one of --answers, --survey and --collection.")
+    if panel is not None:
+        if survey is None or any(each is not None for each in (respondents, margin, total_epsilon)):
+            raise click.UsageError("--panel needs --survey, and no --respondents, --margin or --total-epsilon.")
+        from .named_surveys import read_survey
+        from .rotation_plan import show_rotation
+
+        _only_with_answers(epsilon=epsilon, plot=plot, **sample)
+        show_rotation(read_survey(ctx, survey), panel, as_json)
+        return
     if answers is not None:
         if total_epsilon is not None:
             raise click.UsageError("--total-epsilon needs --survey.")

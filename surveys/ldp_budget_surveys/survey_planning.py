@@ -156,7 +156,7 @@ def _design(survey: Survey, ask: int, respondents: int | None, margin: float | N
     equal = plain.epsilons()
     kinds = [question.mechanism.name for question in plain.questionnaire().questions]
     fixed = [replace(each, mechanism=kind) for each, kind in zip(survey.questions, kinds, strict=True)]
-    precisions = [_precision(each, epsilon) for each, epsilon in zip(fixed, equal, strict=True)]
+    precisions = [precision_at(each, epsilon) for each, epsilon in zip(fixed, equal, strict=True)]
     respondents = _respondents(respondents, margin, lambda wanted: respondents_needed(precisions, part, wanted))
     row: dict[str, Any] = {"answer": ALL if ask == part[1] else ask, "respondents": respondents}
     if respondents is None:
@@ -164,7 +164,7 @@ def _design(survey: Survey, ask: int, respondents: int | None, margin: float | N
     epsilons = equal
     if margin is None and ask > 1:
         better = _unequal(fixed, survey.epsilon, respondents, part)
-        own = [_precision(each, epsilon) for each, epsilon in zip(fixed, better, strict=True)]
+        own = [precision_at(each, epsilon) for each, epsilon in zip(fixed, better, strict=True)]
         if _largest(own, respondents, part) < _WORTH * _largest(precisions, respondents, part):
             epsilons, precisions = better, own
     return {
@@ -198,7 +198,7 @@ def _unequal(
     For a margin M each question needs an ε of at least ε_j(M), which falls in M. So the smallest M is found by bisection.
     """
     grid = [_down(epsilon / _WIDEST ** (Decimal(step) / (_STEPS - 1))) for step in reversed(range(_STEPS))]
-    margins = [[_precision(each, at).margin(respondents, part) for at in grid] for each in questions]
+    margins = [[precision_at(each, at).margin(respondents, part) for at in grid] for each in questions]
 
     def needed(wanted: float) -> list[float]:
         return [_crossing([float(at) for at in grid], own, wanted) for own in margins]
@@ -230,7 +230,13 @@ def _precision_of(question: SurveyQuestion, epsilon: Decimal) -> Precision:
     return Precision.of(question.build(epsilon))
 
 
-def _precision(question: SurveyQuestion, epsilon: Decimal) -> Precision:
+def precision_at(question: SurveyQuestion, epsilon: Decimal) -> Precision:
+    """Return the precision of a question at an ε. Raises `InvalidParameter` if it has no mechanism.
+
+    Parameters:
+        question: the question.
+        epsilon: the ε of its report.
+    """
     try:
         return _precision_of(replace(question, text="", languages={}), epsilon)
     except InvalidParameter as error:
