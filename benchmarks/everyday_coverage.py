@@ -13,6 +13,7 @@ import argparse
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 import ldp_budget
@@ -64,10 +65,13 @@ def found(made: Any, design: str, people: int, rng: np.random.Generator) -> dict
     bins, number = made.report_bins(reports)
     scale = weights / weights.sum()
     shares = np.bincount(bins, scale, number)
-    parts = scale[:, None] * (np.eye(number)[bins] - shares)
-    groups = np.add.reduceat(parts, np.arange(0, people, size))
-    covariance = groups.T @ groups * len(groups) / (len(groups) - 1)
-    mean = MeanEstimate(max(1, int(1 / (scale**2).sum())), 0.0, 1.0, freedom=len(groups) - 1)
+    groups = np.arange(people) // size
+    held = csr_array((scale, (groups, bins)), shape=(int(groups[-1]) + 1, number))
+    sizes = np.bincount(groups, scale)
+    crossed = np.outer(held.T @ sizes, shares)
+    covariance = (held.T @ held).toarray() - crossed - crossed.T + sizes @ sizes * np.outer(shares, shares)
+    covariance *= len(sizes) / (len(sizes) - 1)
+    mean = MeanEstimate(max(1, int(1 / (scale**2).sum())), 0.0, 1.0, freedom=len(sizes) - 1)
     return dict(made.distribution(shares, covariance, mean).details())
 
 
