@@ -236,6 +236,7 @@ def _print_collection(row: dict[str, Any]) -> None:
     click.echo(_MEANINGS)
     print_table(_HEADER[1:], [_cells(row)[1:]])
     _print_bias(row)
+    _print_assumed(row)
 
 
 _MARGIN = f"margin (95{KEPT}%)"
@@ -257,6 +258,15 @@ def _print_bias(row: dict[str, Any]) -> None:
         )
 
 
+def _print_assumed(row: dict[str, Any]) -> None:
+    if row.get("assumed") is False:
+        name = row.get("name", row["mechanism"])
+        click.echo(
+            f"{name}: its margin is for values spread evenly over the scale, and those of your respondents are not. Say what is "
+            "known of them in the file: assumed = [[VALUE, SHARE AT MOST], …]"
+        )
+
+
 def _print_survey(row: dict[str, Any]) -> None:
     click.echo(
         f"Survey {row['survey']}: ε = {row['epsilon']} in each of {counted(row['rounds'], 'round')}, "
@@ -275,6 +285,7 @@ def _print_survey(row: dict[str, Any]) -> None:
     print_table(_HEADER, [_cells(each) for each in best["questions"]])
     for each in best["questions"]:
         _print_bias(each)
+        _print_assumed(each)
         if "reports" in each:
             click.echo(f"{each['name']} by its report: {_reports(each['reports'])}")
     if best["answer"] == 1 and len(row["designs"]) > 1:

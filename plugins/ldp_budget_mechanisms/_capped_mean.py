@@ -82,7 +82,7 @@ def capped_mean(
     covariance, freedom = more.get("covariance"), more.get("freedom")
     found = (reports / 3) / (reports / 3 + _FEW)
     above = 0.5 + found * ((keep - fitted) / (2 * keep - 1) - 0.5)
-    law = _Law.of(edges, place, keep, above)
+    law = Law.of(edges, place, keep, above)
     adds = law.adds.reshape(-1)
     mean = law.middle + float(adds @ shares)
     drawn = float(law.spread(np.clip(mean, law.lowest, law.highest), reports).variance)
@@ -99,7 +99,7 @@ def capped_mean(
     return CappedMean(law.highest, mean, max(drawn, seen) ** 0.5, float(low[0]), float(high[0]))
 
 
-class _Law(NamedTuple):
+class Law(NamedTuple):
     """The law of what a report adds for any mean: `adds` for the noes and the yeses of each bin, with chances `noes` and `yeses`.
 
     `raw`: the first three moments of what is added if all people have the lowest value, the values of the fit, and the cap;
@@ -113,7 +113,7 @@ class _Law(NamedTuple):
     highest: float
 
     @classmethod
-    def of(cls, edges: Floats, place: int, keep: float, above: Floats) -> _Law:
+    def of(cls, edges: Floats, place: int, keep: float, above: Floats) -> Law:
         """Return the law for a cap at an edge, if `above` are the shares of people above each bin."""
         gap, lengths = 2 * keep - 1, _lengths(edges, place)
         shown = np.array([1 + (1 - keep) / gap, 1 - keep / gap])
@@ -132,11 +132,3 @@ class _Law(NamedTuple):
         cubed = (third - 3 * first * second + 2 * first**3) / reports**2
         step = effect * np.abs(cubed) / np.maximum(variance, 1e-300)
         return Spread(effect * variance, effect**2 * cubed, step)
-
-
-def planned_error(keep: float, edges: tuple[float, ...], probability: float) -> float:
-    """Return the standard error of a capped mean from one report, for values that are uniform on the scale."""
-    bins, gap = len(edges) - 1, 2 * keep - 1
-    lengths = _lengths(np.array(edges), max(1, round(probability * bins)))
-    rates = 1 - keep + gap * (np.arange(bins) + 0.5) / bins
-    return float(np.sqrt(bins * (lengths**2 @ (rates * (1 - rates))))) / gap

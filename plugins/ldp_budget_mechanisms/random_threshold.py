@@ -60,9 +60,6 @@ BINS = 256
 """The bins of thresholds in which answers are counted."""
 _CAP_AT = "0.95"
 _LISTED = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
-_Z = 1.959963984540054
-_CUBE_ROOT = 2.12
-"""The mean distance of a quantile to the farther end of its interval, by simulation, over the cube root of λ(1 - λ)/(P - q)²n."""
 _EXACT = Context(prec=60)
 
 
@@ -248,29 +245,22 @@ class RandomThreshold(NumericMechanism):
         square = math.fsum(chance * length**2 for chance, length in zip(chances, lengths, strict=True))
         return 0.0, max(square / self.thresholds - mean**2, 0.0) * step**2
 
-    def planned_margin(self, reports: float) -> float:
-        """Return the margin of a plan: for values that are uniform on the scale, the widest of the quantiles or the capped mean.
-
-        That of a quantile falls with the cube root of the reports, as the law of the likelihood ratio has it. On a
-        logarithmic scale it is that of a quantile in the middle of the scale.
+    def planned_margin(self, reports: float, assumed: Sequence[tuple[float, float]] = ()) -> float:
+        """Return the margin of a plan: the widest of the quantiles, or that of the capped mean.
 
         Parameters:
             reports: the number of reports.
+            assumed: points of the distribution of the values: values, ascending, each with the share of people at most at it;
+                empty for values that are uniform on the scale.
         """
-        if self.cap_at is not None:
-            from ._capped_mean import planned_error
+        from ._threshold_plans import capped_margin, quantile_margin, shares_at_edges
 
-            error = planned_error(self.keep / ONE, self.edges, float(self.cap_at))
-            return float(_Z * error / math.sqrt(reports))
-        keep, gap = self.keep / ONE, 2 * self.keep / ONE - 1
-        rates = [1 - keep + gap * float(each) for each in self.quantiles.split(",")]
-        widest = max(rate * (1 - rate) for rate in rates) / gap**2
-        parts: float = min(1.0, _CUBE_ROOT * (widest / reports) ** (1 / 3) + 1 / BINS)
-        lower, upper = self.interval.ends
-        if self.scale == LINEAR:
-            return (upper - lower) * parts
-        middle = math.sqrt(lower * upper)
-        return min(middle * math.expm1(parts * math.log(upper / lower)), upper - lower)
+        shares, keep = shares_at_edges(self.edges, assumed), self.keep / ONE
+        if self.cap_at is not None:
+            return capped_margin(keep, self.edges, shares, float(self.cap_at), reports)
+        return max(
+            quantile_margin(keep, self.edges, shares, float(each), reports) for each in self.quantiles.split(",")
+        )
 
     def breakpoints(self) -> Sequence[float]:
         return self.edges[:: BINS // 32]

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.margins import Precision, least_respondents
+from ldp_budget.registry.margins import PlannedMargin, Precision, least_respondents
 from ldp_budget.sdk.domain import check_users
 
 from .design_prices import scale_reports
-from .questionnaires.survey_questions import SCALE, SurveyQuestion
+from .questionnaires.survey_questions import SCALE, WITHOUT_BINS, SurveyQuestion
 from .questionnaires.surveys import ALL, Survey
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def plan_collection(
     precision = Precision.of(mechanism)
     respondents = _respondents(respondents, margin, lambda wanted: respondents_needed([precision], (1, 1), wanted))
     row: dict[str, Any] = {"mechanism": mechanism.name, "epsilon": mechanism.guarantee.epsilon}
+    row |= {"assumed": False} if isinstance(precision, PlannedMargin) else {}
     return {"respondents": respondents, **row, **({} if respondents is None else precision.row(respondents, (1, 1)))}
 
 
@@ -177,6 +178,7 @@ def _design(survey: Survey, ask: int, respondents: int | None, margin: float | N
                 "mechanism": question.mechanism,
                 "epsilon": str(epsilon),
                 **precision.row(respondents, part),
+                **({"assumed": bool(question.assumed)} if question.kind in WITHOUT_BINS else {}),
                 **(
                     {"reports": scale_reports(question, epsilon, respondents, part)} if question.kind == SCALE else {}
                 ),
@@ -227,7 +229,8 @@ def _crossing(grid: Sequence[float], margins: Sequence[float], wanted: float) ->
 
 @lru_cache(maxsize=4096)
 def _precision_of(question: SurveyQuestion, epsilon: Decimal) -> Precision:
-    return Precision.of(question.build(epsilon))
+    assumed = tuple((float(value), float(share)) for value, share in question.assumed)
+    return Precision.of(question.build(epsilon), assumed)
 
 
 def precision_at(question: SurveyQuestion, epsilon: Decimal) -> Precision:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InvalidParameter
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..sdk.mechanism import Mechanism
+
+    Assumed = tuple[tuple[float, float], ...]
 
 Z = 1.959963984540054
 """The 0.975 quantile of a normal variable."""
@@ -89,8 +92,13 @@ class Precision:
     """(s, J): of the J items of a grid each respondent is asked s."""
 
     @classmethod
-    def of(cls, mechanism: Mechanism) -> Precision:
+    def of(cls, mechanism: Mechanism, assumed: Assumed = ()) -> Precision:
         """Return the precision of a mechanism.
+
+        Parameters:
+            mechanism: the mechanism.
+            assumed: points of the distribution of numbers, for a margin that depends on it: values with the share of people
+                at most at each. Empty for numbers that are uniform on the scale of the mechanism.
 
         Raises:
             InvalidParameter: its answers are neither listed nor numbers of a range.
@@ -110,7 +118,7 @@ class Precision:
             lower, upper = mechanism.domain.ends  # type: ignore[union-attr]
             width = upper - lower
             if hasattr(mechanism, "planned_margin"):
-                return PlannedMargin(0.0, 0.0, width, of_reports=mechanism.planned_margin)
+                return PlannedMargin(0.0, 0.0, width, of_reports=partial(mechanism.planned_margin, assumed=assumed))
             errors = [mechanism.error_at(value) for value in mechanism.landmarks()]
             noise = max(mse - bias**2 for bias, mse in errors) / width**2
             biases = (errors[0][0] / width, errors[-1][0] / width) if mechanism.biased else (0.0, 0.0)

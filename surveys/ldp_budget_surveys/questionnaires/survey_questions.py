@@ -78,6 +78,8 @@ class SurveyQuestion:
     parts: tuple[SurveyQuestion, ...] = ()
     index: bool = False
     """True if the device sends the mean of the answers to all items of a grid, one number."""
+    assumed: tuple[tuple[Decimal, Decimal], ...] = ()
+    """For plans of quantiles and capped means: values, each with the share of people at most at it."""
 
     @property
     def item_names(self) -> tuple[str, ...] | None:
@@ -211,6 +213,7 @@ class SurveyQuestion:
             "pairs": self.pairs or None,
             "scale": self.scale if self.kind in WITHOUT_BINS else None,
             "quantiles": [str(each) for each in self.quantiles] if self.kind == QUANTILE else None,
+            "assumed": [[str(value), str(share)] for value, share in self.assumed] or None,
             "optional": self.optional or None,
             "report": self.report if self.kind == SCALE else None,
             "top": self.top if self.kind == SCALE and self.report == TOP_BOX else None,

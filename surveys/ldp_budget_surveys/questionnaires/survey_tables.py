@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget._number_parsing import value_of
@@ -52,6 +53,7 @@ REMEDY = "See: ldp-budget survey add --help"
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
     *("at_most", "pairs", "scale", "quantiles", "optional", "report", "top", "items", "answer", "index"),
+    "assumed",
 )
 _QUESTION_WORDS: dict[str, type] = {"text": str, "categories": list}
 _GRID_WORDS: dict[str, type] = {**_QUESTION_WORDS, "items": list}
@@ -103,14 +105,8 @@ class Table:
     def number(self, key: str, expected: str = "a number") -> Decimal | None:
         """Return a finite number, also one in quotes; None if the key is missing."""
         value = self.data.get(key)
-        if value is None:
-            return None
-        if isinstance(value, str):
-            number = value_of(value)
-        else:
-            is_plain = isinstance(value, int | Decimal) and not isinstance(value, bool)
-            number = Decimal(value) if is_plain else None
-        if number is None or not number.is_finite():
+        number = None if value is None else number_of(value)
+        if value is not None and number is None:
             raise self.invalid(key, expected)
         return number
 
@@ -125,6 +121,15 @@ class Table:
         if value is not None and value <= 0:
             raise self.invalid("epsilon", "a number above 0")
         return value
+
+
+def number_of(value: Any) -> Decimal | None:
+    """Return a finite number of a file, also one in quotes; None for anything else."""
+    if isinstance(value, str):
+        number = value_of(value)
+    else:
+        number = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+    return number if number is not None and number.is_finite() else None
 
 
 def _found(value: Any) -> str:
@@ -153,7 +158,7 @@ def question_in(given: Any, number: int, place: str) -> SurveyQuestion:
     foreign: tuple[str, ...] = ("categories",) if numeric or kind == YES_NO else ("lower", "upper")
     foreign += () if kind == TICK else ("at_most", "pairs")
     foreign += () if kind == QUANTILE else ("quantiles",)
-    foreign += () if kind in WITHOUT_BINS else ("scale",)
+    foreign += () if kind in WITHOUT_BINS else ("scale", "assumed")
     foreign += () if kind == SCALE else ("report", "top")
     foreign += () if kind == GRID else ("items", "answer", "index")
     for key in foreign if numeric and kind not in (SCALE, GRID) else (*foreign, "unit"):
@@ -206,7 +211,27 @@ def question_in(given: Any, number: int, place: str) -> SurveyQuestion:
         top,
         *(_items(table, name) if kind == GRID else ((), None)),
         index=index,
+        assumed=_assumed(table, lower, upper),
     )
+
+
+def _assumed(table: Table, lower: Decimal | None, upper: Decimal | None) -> tuple[tuple[Decimal, Decimal], ...]:
+    """Return the points of the distribution that a plan assumes."""
+    points = [
+        tuple(map(number_of, each)) if isinstance(each, list) and len(each) == 2 else (None, None)
+        for each in table.take("assumed", list, default=[])
+    ]
+    known = [(value, share) for value, share in points if value is not None and share is not None]
+    ascending = all(a < c and b <= d for (a, b), (c, d) in pairwise(known))
+    inside = all(
+        0 <= share <= 1 and lower <= value <= upper
+        for value, share in known
+        if lower is not None and upper is not None
+    )
+    if len(known) < len(points) or not ascending or not inside:
+        expected = "a list of values in the range, ascending, each with the share of people at most at it: [[20000, 0.25], …]"
+        raise table.invalid("assumed", expected)
+    return tuple(known)
 
 
 def _items(table: Table, grid: str) -> tuple[tuple[str, ...], int | None]:

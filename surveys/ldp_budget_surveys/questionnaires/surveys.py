@@ -45,6 +45,7 @@
     upper = 1000000
     scale = "log"                   # or "linear"
     quantiles = [0.5, 0.9]
+    assumed = [[33000, 0.5], [71000, 0.9], [133000, 0.99]]   # for plans: values, and the share of people at most at each
 
     [[question]]
     name = "rent"
