@@ -13,7 +13,7 @@ import click
 from .app import check_local, collection_names, open_ledger, parse_time, policy_names
 from .inputs import find_collection
 from .notes import print_note
-from .output import confirm, counted, json_option, next_step, print_json, yes_option
+from .output import confirm, counted, json_option, next_step, print_json, write_utf8, yes_option
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,7 +32,7 @@ class _PublishGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_PublishGroup, subcommand_metavar="NAME --out FOLDER | key | forget")
+@click.group(cls=_PublishGroup, subcommand_metavar="NAME --out FOLDER | key | forget | registry")
 def publish() -> None:
     """Publish the collection NAME in FOLDER, so that its respondents can check it.
 
@@ -147,6 +147,52 @@ def promise(ctx: click.Context, collection: str, policy: str, as_json: bool) -> 
     found = find_collection(ctx, collection)
     ledger = check_local(open_ledger(ctx), "sign on the machine of the ledger")
     print_json(ledger.books.promise(found.name, found.definition()["digest"], policy))
+
+
+@publish.command("registry")
+@click.argument("collection", metavar="NAME", shell_complete=collection_names)
+@click.option(
+    "--policy",
+    default="default",
+    metavar="NAME",
+    shell_complete=policy_names,
+    help="State the limits of this policy [default: default]",
+)
+@click.option("--curator", "curators", multiple=True, metavar="TEXT", help="Who publishes the results; repeatable.")
+@click.option("--region", default="", metavar="TEXT", help="The region that the data describes.")
+@click.option("--author", "authors", multiple=True, metavar="TEXT", help="Who wrote the entry; repeatable.")
+@json_option
+@click.pass_context
+def registry(
+    ctx: click.Context,
+    collection: str,
+    policy: str,
+    curators: tuple[str, ...],
+    region: str,
+    authors: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Print the entry of the collection NAME for the registry of differential-privacy deployments, as YAML.
+
+    The registry is opendp/deployments-registry-data on GitHub. The ledger fills in the guarantee, the limits and how
+    reports compose. Fill in the rest before you send the entry: the texts that begin with "To fill in".
+
+    
+    Example:
+      ldp-budget publish registry mood --region Germany > mood.yaml
+    """
+    from ldp_budget_surveys.publication.registry_entry import Facts, registry_entry, to_fill_in, to_yaml
+
+    ledger = check_local(open_ledger(ctx), "make the entry on the machine of the ledger")
+    known = Facts(curators, region, authors)
+    entry = registry_entry(ledger, ledger.collection(collection.removeprefix("collection:")), known, policy=policy)
+    if as_json:
+        print_json(json.loads(json.dumps(entry, default=float)))
+    else:
+        write_utf8()
+        click.echo(to_yaml(entry), nl=False)
+    if left := list(to_fill_in(entry)):
+        print_note(f"To fill in: {', '.join(left)}")
 
 
 @publish.command("forget")
