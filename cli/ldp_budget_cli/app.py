@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .command_groups import COMMANDS, GROUPS
+from .command_groups import COMMANDS, GROUPS, command
 from .notes import print_note, set_quiet
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget_service.client import Client
+    from ldp_budget.client import Client
 
 
 KEY_VARIABLE = "LDP_BUDGET_API_KEY"
@@ -53,8 +53,8 @@ def is_service(ledger: str) -> bool:
 
 def open_service(url: str, *, plain_http: bool) -> Client:
     """Return the client of a service. Sends no request yet. Raises `InvalidParameter` and click's errors."""
+    from ldp_budget.client import Client
     from ldp_budget.errors import InvalidParameter, NotSupported
-    from ldp_budget_service.client import Client
 
     try:
         service = Client(url, _key(), plain_http=plain_http)
@@ -151,9 +151,7 @@ class Root(click.Group):
             from .plugin_commands import plugin_commands
 
             return plugin_commands().get(cmd_name)
-        module = import_module(f".{COMMANDS[cmd_name][0]}", __package__)
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return command
+        return command(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -179,9 +177,7 @@ class Root(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        commands = [
-            CompletionItem(name, help=help) for name, (_, help) in COMMANDS.items() if name.startswith(incomplete)
-        ]
+        commands = [CompletionItem(name, help=help) for name, help in COMMANDS.items() if name.startswith(incomplete)]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -189,7 +185,7 @@ class Root(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 # Padded, so that the texts of all groups begin in one column.
-                formatter.write_dl([(f"{name:{wide}}", help) for name, (_, help) in commands.items()])
+                formatter.write_dl([(f"{name:{wide}}", help) for name, help in commands.items()])
         from .plugin_commands import plugin_commands
 
         if added := plugin_commands():

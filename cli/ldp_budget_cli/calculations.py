@@ -6,17 +6,15 @@ their predicted error.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.guarantees.fixed_point import printed_down, printed_up
+from ldp_budget.guarantees.fixed_point import printed_up
 from ldp_budget.registry.certification import mechanism_rows
 
-from .check import write_certificate
+from .certificate_files import write_certificate
 from .errors import did_you_mean
-from .excel_files import save_plan, xlsx_option
 from .limit_figures import number
 from .mechanism_arguments import as_typed, mechanism_command, parse_reports
 from .mechanism_cards import card, card_lines
@@ -27,22 +25,19 @@ from .output import (
     LINES,
     central_loss,
     counted,
-    decimal_option,
     json_option,
-    next_step,
     print_json,
     print_rows,
     rows_options,
     shuffled_option,
 )
 from .plots import plot_option
+from .rule_tables import applicable, enforced_by, limit_rule, parse_delta, print_reasons, reports_option, rule_rows
 from .safe_figures import safe_parameters, with_losses
-from .survey_plan import PlanGroup
-from .tables import Affordable, Loss, print_fields, print_row_table, print_table
+from .tables import Loss, print_fields, print_row_table, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from decimal import Decimal
+    from collections.abc import Mapping
 
     from ldp_budget.accounting.composition_comparison import Rules
     from ldp_budget.guarantees import Guarantee
@@ -80,33 +75,11 @@ def calibrate(mechanism: Mechanism, users: int | None, plot: str | None, as_json
         click.echo(f"\nNote: {note}")
 
 
-def parse_delta(text: str) -> Decimal:
-    """Return the δ of a total."""
-    from ldp_budget.accounting.composition_comparison import check_delta
-
-    return check_delta(decimal_option("total_delta", text))
-
-
-def print_reasons(reasons: dict[str, str]) -> None:
-    """Print why some rules do not apply; the rules that only need a δ in one line."""
-    without = [rule for rule, reason in reasons.items() if reason.startswith(f"rule {rule} needs delta > 0")]
-    if without:
-        click.echo(f"Not shown: {', '.join(without)} need δ > 0. Add --total-delta 1e-6")
-    for rule, reason in reasons.items():
-        if rule not in without:
-            click.echo(f"Not shown: {reason}")
-
-
-_reports_option = click.option(
-    "--reports", required=True, metavar="K", callback=parse_reports, help="The number of reports that one user sends."
-)
-
-
 @mechanism_command(
     "Show the total privacy loss of K reports of one user, under every rule of composition.",
     example="compose {} --reports 50 --total-delta 1e-6",
 )
-@_reports_option
+@reports_option
 @click.option("--total-delta", metavar="D", help="The δ of the total [default: the sum of the reports' own]")
 @shuffled_option
 @click.option("--rule", metavar="RULE", help="Show this rule alone: basic, zcdp, gdp, renyi or exact.")
@@ -140,78 +113,18 @@ def compose(
         print_json(row)
         return
     if form is not None:
-        print_rows(_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
+        print_rows(rule_rows({**rules, **({} if shuffled is None else {"shuffled": central})}), form)
         return
     click.echo(f"{counted(reports, 'report')} of {as_typed()}; total δ = {number(delta)}")
-    rows = [(_named(name, row), Loss(row["epsilon"]), row["delta"], _filter(row)) for name, row in _given(rules)]
+    rows = [
+        (limit_rule(name, row), Loss(row["epsilon"]), row["delta"], enforced_by(row))
+        for name, row in applicable(rules)
+    ]
     print_table(("rule", "epsilon", "delta", "enforced by"), rows)
     _print_memoised(guarantee, reports)
     if central is not None:
         click.echo(central_loss(central))
     print_reasons(reasons)
-
-
-@mechanism_command(
-    "Find the largest ε of one report for which K reports fit a total ε, under every rule of composition.",
-    example="plan {} --reports 50 --total-epsilon 8 --total-delta 1e-6",
-    group=PlanGroup,
-    build=lambda mechanism, values: (mechanism, values),
-    offers=lambda mechanism, field: not field.derived and field.name not in mechanism.targets,
-)
-@_reports_option
-@click.option("--total-epsilon", required=True, metavar="E", help="The ε of all K reports together.")
-@click.option("--total-delta", default="0", metavar="D", help="The δ of all K reports together [default: 0]")
-@xlsx_option
-@rows_options
-def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
-    from ldp_budget.accounting.composition_comparison import maker, planned_rules
-
-    make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
-    epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)
-    row, reasons = planned_rules(make, reports, epsilon, delta)
-    rules = row["rules"]
-    save_plan(map(_saved, _given(rules)), "", reports=reports, total_epsilon=float(epsilon), total_delta=float(delta))
-    if form == JSON:
-        print_json(row)
-        return
-    if form is not None:
-        print_rows(_rows(rules), form)
-        return
-    click.echo(f"{counted(reports, 'report')} within ε = {number(epsilon)} at δ = {number(delta)}: each may cost")
-    rows = [
-        (_named(name, row), Affordable(row["epsilon_per_report"]), row.get("variance_per_user"), _filter(row))
-        for name, row in _given(rules)
-    ]
-    print_table(("rule", "epsilon per report", "variance per user", "enforced by"), rows)
-    _print_differing(_given(rules))
-    print_reasons(reasons)
-    _print_next(_given(rules), reports, total_epsilon, total_delta)
-
-
-def _saved(given: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the result of a rule as a row of a spreadsheet, its ε rounded down."""
-    name, row = given
-    return {**row, "rule": _named(name, row), "epsilon": float(printed_down(row["epsilon_per_report"]))}
-
-
-def _print_next(
-    rules: Sequence[tuple[str, Mapping[str, Any]]], reports: int, total_epsilon: str, total_delta: str
-) -> None:
-    """Print the policy that enforces the best rule, and that of a plan if a plan affords more."""
-    filters = [(row["epsilon_per_report"], name, row) for name, row in rules if row["filter"]]
-    if filters:
-        best, name, row = max(filters, key=lambda each: each[0])
-        terms = "" if name == "basic" and not float(total_delta) else f",{total_delta}"
-        rule = "" if name == "basic" else f",{_named(name, row)}"
-        next_step(f"ldp-budget policy set default --limit lifetime={total_epsilon}{terms}{rule}")
-    else:
-        best = 0.0
-    exact = dict(rules).get("exact")
-    if exact is not None and exact["epsilon_per_report"] > best:
-        more = f" --plan-delta {total_delta}" if float(total_delta) else ""
-        print_note(
-            f"Or, if all reports are fixed now: ldp-budget policy set default --plan COLLECTION={reports}{more}"
-        )
 
 
 def _keep_rule(rule: str, rules: Rules, reasons: dict[str, str]) -> None:
@@ -222,19 +135,6 @@ def _keep_rule(rule: str, rules: Rules, reasons: dict[str, str]) -> None:
         if name != rule:
             del rules[name]
             reasons.pop(name, None)
-
-
-def _rows(rules: Mapping[str, dict[str, Any] | None]) -> list[dict[str, Any]]:
-    """Return the result of each rule as rows; the row of a rule that does not apply has no figures."""
-    return [{"rule": rule, **(row or {})} for rule, row in rules.items()]
-
-
-def _print_differing(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-    """Print both ε if the ε to calibrate to differs from the loss of one report, as for a memoised value."""
-    if all(math.isclose(row["epsilon_per_report"], row["guaranteed_epsilon_per_report"]) for _, row in rows):
-        return
-    losses = ", ".join(f"{printed_up(row['guaranteed_epsilon_per_report'])} ({name})" for name, row in rows)
-    click.echo(f"The ε per report is the value for --epsilon. One report alone then loses {losses}")
 
 
 def _print_memoised(guarantee: Guarantee, reports: int) -> None:
@@ -256,20 +156,6 @@ def _print_memoised(guarantee: Guarantee, reports: int) -> None:
             f"Rule basic counts each report as the first of a new memoized value, at ε = {printed_up(guarantee.epsilon)}. "
             f"The other rules count the cap of a value, ε = {cap}"
         )
-
-
-def _given(rules: Mapping[str, dict[str, Any] | None]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the rules that apply."""
-    return [(name, row) for name, row in rules.items() if row is not None]
-
-
-def _named(rule: str, row: Mapping[str, Any]) -> str:
-    """Return a rule as a limit takes it, with its order."""
-    return f"{rule}:{row['order']:.15g}" if "order" in row else rule
-
-
-def _filter(row: dict[str, Any]) -> str:
-    return "--limit" if row["filter"] else "--plan"
 
 
 @click.command()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from importlib import import_module
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -23,7 +22,7 @@ from ldp_budget.registry.plugins import registry
 from ldp_budget.sdk.parameters import Choice, Field, Flag, Integer, Matrix, Real, Text
 
 from .app import cli, collection_names, is_path, ledger_path, open_ledger
-from .command_groups import MECHANISM_MODULES
+from .command_groups import TAKE_MECHANISM, command
 from .errors import did_you_mean
 from .examples import EXAMPLE, example_options, example_text
 
@@ -399,6 +398,6 @@ def option_names(parameters: Iterable[click.Parameter]) -> set[str]:
 
 def taken_options() -> set[str]:
     """Return the options of the command line, and of all commands that take MECHANISM."""
-    for module in MECHANISM_MODULES:
-        import_module(f".{module}", __package__)
+    for name in TAKE_MECHANISM:
+        command(name)
     return {"help", *option_names(cli.params)}.union(*(group.own_options for group in MechanismGroup.made))

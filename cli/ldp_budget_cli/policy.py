@@ -10,7 +10,7 @@ from ldp_budget.charge_options import DEFAULT
 from ldp_budget.guarantees.fixed_point import printed_up
 
 from .app import check_local, open_ledger, parse_time, policy_names
-from .check import write_certificate
+from .certificate_files import write_certificate
 from .limit_figures import change_lines, limit_text, minute, number, yearly_text
 from .mechanism_arguments import mechanism_command, parse_reports
 from .notes import print_note
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.plans import Plan
     from ldp_budget.accounting.policies import Policy
+    from ldp_budget.client import Client
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
-    from ldp_budget_service.client import Client
 
 
 @click.group()
@@ -170,8 +170,8 @@ def set_(
 
 def _before(ledger: BudgetClient, name: str) -> Policy | None:
     """Return the newest version of a policy before it is set; None if there is none, or the API key may not read it."""
+    from ldp_budget.client import ServiceProblem
     from ldp_budget.errors import UnknownName
-    from ldp_budget_service.api.problem_details import ServiceProblem
 
     try:
         return ledger.policy(name)
@@ -317,7 +317,7 @@ def _proposal(row: dict[str, Any]) -> dict[str, Any]:
 def _override(ledger: BudgetClient, policy: Policy) -> str | None:
     """Return the reason of a version that was set without the approval that the ledger required."""
     from ldp_budget.accounting.admin_records import OVERRIDDEN
-    from ldp_budget_service.api.problem_details import ServiceProblem
+    from ldp_budget.client import ServiceProblem
 
     try:
         records = [each for each in ledger.records() if each.kind == OVERRIDDEN and each.fault is None]

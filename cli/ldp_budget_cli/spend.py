@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from ldp_budget import Accountant
     from ldp_budget.accounting.receipts import Receipt
+    from ldp_budget.client import Client
     from ldp_budget.registry.collections import Collection
     from ldp_budget.sdk.mechanism import Mechanism
-    from ldp_budget_service.client import Client
 
     Chosen = Mechanism | Collection
 

@@ -3,7 +3,7 @@
 `create_app(Accountant("budget.db"))` makes the application, and `ldp-budget serve` runs it. It holds the wire format, the
 client, API keys, invitations and the pages. Bodies match the commands' `--json`; errors are problem details (RFC 9457),
 whose `type` ends in the code of the library's error.
-It imports `ldp_budget`, `ldp_budget_surveys` and `ldp_budget_verify`, the last two inside functions.
+It imports `ldp_budget`, `ldp_budget_surveys` and `ldp_budget_verify`, and for its commands `ldp_budget_cli`.
 """
 
 from __future__ import annotations

@@ -2,5 +2,5 @@
 
 `designs` estimates for a designed sample, `pages` writes what a reader of a survey sees, and `publication` lets
 respondents check it. Planning predicts margins before anyone is asked.
-It imports `ldp_budget`. The accountant imports nothing from here.
+It imports `ldp_budget`, and for its commands `ldp_budget_cli`. The accountant imports nothing from here.
 """

@@ -2,7 +2,8 @@
 
 `exact` proves in fractions, `law` derives the law of a client program, `audit` bounds a loss from reports alone, and
 `contract` holds the checks of a plugin. This module has the outcomes of a check that did not pass, and hints for authors.
-It imports `ldp_budget`. Public names such as `ldp_budget.verify` are loaded from here on first use.
+It imports `ldp_budget`, and for its commands `ldp_budget_cli`. Public names such as `ldp_budget.verify` are loaded from here
+on first use.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ import pytest
 from command_line import CommandLine
 from ldp_budget.registry.public_definition import digest_of
 from ldp_budget.reports.inbox import Marks
-from ldp_budget_cli.check import check_published
 from ldp_budget_verify import shipped_checkers
+from ldp_budget_verify.commands.check import check_published
 from postgres_places import new_ledger
 from published_survey import PublishedSurvey, a_collection
 

@@ -115,7 +115,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def test_command_line_starts_without_the_service() -> None:
-    code = "import sys, ldp_budget_cli.serve; print([name for name in sys.modules if 'fastapi' in name])"
+    code = "import sys, ldp_budget_service.commands.serve; print([name for name in sys.modules if 'fastapi' in name])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 

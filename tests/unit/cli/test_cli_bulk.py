@@ -159,7 +159,7 @@ def test_stopped_randomize_continues_with_the_same_command(
     text = "user,answer\n" + "".join(f"u{number},yes\n" for number in range(6))
     options = ["--user-column", "user", "--spend"]
     with monkeypatch.context() as patch:
-        patch.setattr(importlib.import_module("ldp_budget_cli.randomize"), "counting", stopping)
+        patch.setattr(importlib.import_module("ldp_budget_surveys.commands.randomize"), "counting", stopping)
         message = randomize(text, *options, code=130).stderr
     assert "Stopped: 4 of 6 users charged or refused. To continue, run the same command again" in message
     assert "r.partial and charges no user twice" in message

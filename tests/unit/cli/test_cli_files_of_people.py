@@ -16,7 +16,7 @@ from case_files import case_table
 from ldp_budget._number_parsing import value_of
 from ldp_budget_cli.missing_values import MissingValues
 from ldp_budget_cli.people import Footers, why_no_user
-from ldp_budget_cli.text_lists import read_names, split_names
+from ldp_budget_surveys.commands.text_lists import read_names, split_names
 
 if TYPE_CHECKING:
     from command_line import CommandLine

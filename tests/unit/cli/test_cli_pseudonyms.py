@@ -8,7 +8,7 @@ import pytest
 
 import ldp_budget
 from ldp_budget.registry.collections import Collection
-from ldp_budget_cli.collection import warn_of_pseudonyms
+from ldp_budget_surveys.commands.collection import warn_of_pseudonyms
 
 LOLOHA = {"epsilon_lifetime": 2, "epsilon_first": 1, "domain_size": 9}
 BLOOM = {"bits": 16, "hashes": 1, "epsilon": 1, "epsilon_lifetime": 2}

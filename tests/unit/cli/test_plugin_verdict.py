@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ldp_budget.registry.plugins import Plugin
-from ldp_budget_cli.plugin import _verdict
+from ldp_budget_verify.commands.plugin import _verdict
 from ldp_budget_verify.contract import CHECKS, statement_of
 
 FAILING = {"checks": [{"check": "seed_decides", "verdict": "failed", "why": "it does not"}]}

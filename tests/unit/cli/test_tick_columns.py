@@ -6,7 +6,7 @@ import pytest
 
 from ldp_budget.errors import OutsideDomain
 from ldp_budget.sdk.tick_sets import ticks_in
-from ldp_budget_cli.tick_columns import option_columns, ticked
+from ldp_budget_surveys.commands.tick_columns import option_columns, ticked
 
 OPTIONS = ("bus", "train")
 

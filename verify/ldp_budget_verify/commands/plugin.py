@@ -19,14 +19,13 @@ from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.guarantees import Memoised
 from ldp_budget.guarantees.fixed_point import float_up
 from ldp_budget.guarantees.guarantees import AUDITED, EXACT, LEVELS, NO
-
-from .app import open_ledger
-from .mechanism_arguments import mechanism_command
-from .notes import print_note
-from .number_types import WholeRange
-from .output import counted, json_option, next_step, print_json
-from .progress import reading_reports
-from .tables import print_row_table, shown
+from ldp_budget_cli.app import open_ledger
+from ldp_budget_cli.mechanism_arguments import mechanism_command
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.number_types import WholeRange
+from ldp_budget_cli.output import counted, json_option, next_step, print_json
+from ldp_budget_cli.progress import reading_reports
+from ldp_budget_cli.tables import print_row_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +33,9 @@ if TYPE_CHECKING:
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.registry.plugins import Plugin
     from ldp_budget.sdk.mechanism import Mechanism
-    from ldp_budget_verify.audit import Audit
-    from ldp_budget_verify.exact import Verification
+
+    from ..audit import Audit
+    from ..exact import Verification
 
 
 @click.group()
@@ -114,7 +114,7 @@ def check(module: str, samples: int, as_json: bool) -> None:
     Example:
       ldp-budget plugin check my_coin
     """
-    from ldp_budget_verify.contract import certify, find_plugin
+    from ..contract import certify, find_plugin
 
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", module):
         raise click.UsageError(f"MODULE must be the name of a module, a distribution or an entry point: got {module}")
@@ -190,7 +190,7 @@ def _counterexamples(certificate: dict[str, Any]) -> list[str]:
 
 def _failures(mechanism: dict[str, Any]) -> list[str]:
     """Return all failures of a mechanism, and everything that could not be checked at all."""
-    from ldp_budget_verify.contract import statement_of
+    from ..contract import statement_of
 
     if "problem" in mechanism:
         return [f"failed: {mechanism['problem']}"]
@@ -217,7 +217,7 @@ def _reasons(certificate: dict[str, Any]) -> list[str]:
 
 def _skipped(certificate: dict[str, Any]) -> list[str]:
     """Return the checks that were left out, with the reasons."""
-    from ldp_budget_verify.contract import statement_of
+    from ..contract import statement_of
 
     why: dict[str, list[str]] = {}
     for mechanism in certificate["mechanisms"]:
@@ -317,7 +317,7 @@ def parse_samples(ctx: click.Context, parameter: click.Parameter, value: str | N
 @json_option
 @click.pass_context
 def audit(ctx: click.Context, mechanism: Mechanism, samples: int | None, client: str | None, as_json: bool) -> None:
-    from ldp_budget_verify.exact import VIOLATED, verify
+    from ..exact import VIOLATED, verify
 
     exact = verify(mechanism)
     if client is None:
@@ -361,7 +361,7 @@ def claimed_loss(guarantee: Guarantee, reports: int) -> float:
 
 def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
     """Audit one report, and the reports of a memoised value; yields nothing if these options cannot run the client."""
-    from ldp_budget_verify.audit import audit as sample
+    from ..audit import audit as sample
 
     try:
         yield sample(mechanism, samples=samples)
@@ -373,8 +373,8 @@ def _sampled(mechanism: Mechanism, samples: int) -> Iterator[Audit]:
 
 def _sampled_client(ctx: click.Context, command: str, samples: int) -> list[Audit]:
     """Audit another client: against its declared guarantee, and by a search that trusts no declaration."""
-    from ldp_budget_verify.audit import audit as sample
-    from ldp_budget_verify.audit.subprocess_client import drawn_by
+    from ..audit import audit as sample
+    from ..audit.subprocess_client import drawn_by
 
     name = str(ctx.info_name).removeprefix("collection:")
     try:

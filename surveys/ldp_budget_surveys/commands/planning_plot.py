@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from ..output import counted
-from .figure import BLUE, GREY, INK, ORANGE, heading, picture
+from ldp_budget_cli.output import counted
+from ldp_budget_cli.plots.figure import BLUE, GREY, INK, ORANGE, heading, picture
 
 if TYPE_CHECKING:
-    from ldp_budget_surveys.margin_planning import Sample
+    from ..margin_planning import Sample
 
 _POINTS = 60
 _WIDEST = 8
@@ -20,7 +20,7 @@ def plot_margins(row: dict[str, Any], answers: int, sample: Sample, path: str) -
     """Draw the best margin of each ε in the plan's table."""
     from matplotlib.ticker import LogLocator
 
-    from ldp_budget_surveys.margin_planning import candidates
+    from ..margin_planning import candidates
 
     chosen = row["respondents"]
     last = min(chosen * _WIDEST, sample.most_respondents)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import next_step, print_json, rounded
-from .tables import KEPT, print_table
+from ldp_budget_cli.output import next_step, print_json, rounded
+from ldp_budget_cli.tables import KEPT, print_table
 
 if TYPE_CHECKING:
-    from ldp_budget_surveys.questionnaires.surveys import Survey
+    from ..questionnaires.surveys import Survey
 
 _DESIGNS = {
     "rotate": "one report of each member in a turn",
@@ -21,7 +21,7 @@ _DESIGNS = {
 
 def show_rotation(survey: Survey, panel: int, as_json: bool) -> None:
     """Print the designs of a panel, and which has less variance."""
-    from ldp_budget_surveys.rotation_planning import CHANGED, compare_rotation
+    from ..rotation_planning import CHANGED, compare_rotation
 
     found = compare_rotation(survey, panel)
     if as_json:

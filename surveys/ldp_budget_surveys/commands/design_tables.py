@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.reports.estimation import mean_margin, share_margin
+from ldp_budget_cli.output import counted, rounded
+from ldp_budget_cli.tables import KEPT, print_row_table, print_table
 
 from .count_tables import margin_header, mean_cells, note_cap, note_outside, points, print_pairs, three_digits
-from .output import counted, rounded
-from .tables import KEPT, print_row_table, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .app import check_local, collection_names, open_ledger, parse_time, policy_names
-from .inputs import find_collection
-from .notes import print_note
-from .output import confirm, counted, json_option, next_step, print_json, write_utf8, yes_option
+from ldp_budget_cli.app import check_local, collection_names, open_ledger, parse_time, policy_names
+from ldp_budget_cli.inputs import find_collection
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.output import confirm, counted, json_option, next_step, print_json, write_utf8, yes_option
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ldp_budget_surveys.publication.publisher import Publisher
+    from ..publication.publisher import Publisher
 
 _SURVEY = "NAME"
 
@@ -181,7 +181,7 @@ def registry(
     Example:
       ldp-budget publish registry mood --region Germany > mood.yaml
     """
-    from ldp_budget_surveys.publication.registry_entry import Facts, registry_entry, to_fill_in, to_yaml
+    from ..publication.registry_entry import Facts, registry_entry, to_fill_in, to_yaml
 
     ledger = check_local(open_ledger(ctx), "make the entry on the machine of the ledger")
     known = Facts(curators, region, authors)
@@ -250,6 +250,6 @@ def prove(ctx: click.Context, collection: str, receipt: str) -> None:
 
 
 def _publisher(ctx: click.Context, *, create: bool = False) -> Publisher:
-    from ldp_budget_surveys.publication.publisher import Publisher
+    from ..publication.publisher import Publisher
 
     return Publisher(check_local(open_ledger(ctx, create=create), "publish on the machine of the ledger"))

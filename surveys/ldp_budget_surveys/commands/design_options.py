@@ -16,11 +16,11 @@ from click.core import ParameterSource
 from ldp_budget._lookalikes import difference, near, skeleton
 from ldp_budget._validation import canonical_text
 from ldp_budget.reports.answer_texts import folded
+from ldp_budget_cli.input_tables import chosen_sheet, sheet_option
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.number_types import WholeRange
+from ldp_budget_cli.output import JSON, LINES, counted, options, print_json, print_rows
 
-from .input_tables import chosen_sheet, sheet_option
-from .notes import print_note
-from .number_types import WholeRange
-from .output import JSON, LINES, counted, options, print_json, print_rows
 from .rotation import rotating
 from .text_lists import split_names
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.public_attributes import PublicAttributes
-    from ldp_budget_surveys.designs.survey_estimates import DesignOptions, SurveyFiles
+
+    from ..designs.survey_estimates import DesignOptions, SurveyFiles
 
 _KEY = "ldp_budget.design"
 _OTHERS = ("candidates", "top", "adjust", "consistent", "plot")
@@ -192,8 +193,8 @@ def design_of(
     `rotate` is that of the survey, of which each of so many `files` has another part of the users. `excluded` are options that
     do not go with a design. Raises a click error.
     """
-    from ldp_budget_surveys.designs.side_tables import read_table_rows
-    from ldp_budget_surveys.designs.survey_estimates import DesignOptions
+    from ..designs.side_tables import read_table_rows
+    from ..designs.survey_estimates import DesignOptions
 
     given = ctx.meta.get(_KEY, {})
     first = next(iter(given), "by-round of a survey with rotate")
@@ -229,7 +230,7 @@ def source_and_design(
     ctx: click.Context, survey: Collection, files: Sequence[str], rounds: Sequence[str] = (), *, mixed: bool
 ) -> tuple[SurveyFiles, DesignOptions]:
     """Return the report files and the given options of the design. Raises a click error."""
-    from ldp_budget_surveys.designs.survey_estimates import SurveyFiles
+    from ..designs.survey_estimates import SurveyFiles
 
     if not files:
         raise click.UsageError(f"--{next(iter(ctx.meta[_KEY]))} needs report files. Name them after {survey.name}.")
@@ -278,13 +279,13 @@ def show_design(
     rows_to: str | None,
 ) -> None:
     """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
-    from ldp_budget_surveys.designs.survey_estimates import estimate_survey
-    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
-    from ldp_budget_surveys.questionnaires.survey_rows import as_reported
+    from ldp_budget_cli.excel_files import save_estimate
+    from ldp_budget_cli.input_tables import write_rows_to
 
+    from ..designs.survey_estimates import estimate_survey
+    from ..questionnaires.survey_collection import SurveyCollection
+    from ..questionnaires.survey_rows import as_reported
     from .design_tables import flat_rows, print_design
-    from .excel_files import save_estimate
-    from .input_tables import write_rows_to
 
     source, design = source_and_design(ctx, survey, files, rounds, mixed=mixed)
     row = estimate_survey(source, design, level=level)

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .app import open_ledger
+from ldp_budget_cli.app import open_ledger
 
 if TYPE_CHECKING:
     from ldp_budget.registry.collections import Collection
-    from ldp_budget_surveys.questionnaires.surveys import Survey
+
+    from ..questionnaires.surveys import Survey
 
 
 def read_survey(ctx: click.Context, name: str) -> Survey:
     """Return the survey in a TOML file, or the one of that name in the ledger."""
     import os
 
-    from ldp_budget_surveys.questionnaires.surveys import Survey
+    from ..questionnaires.surveys import Survey
 
     if os.path.exists(name) or name.endswith(".toml"):
         return Survey.from_toml(name)
@@ -26,7 +27,7 @@ def read_survey(ctx: click.Context, name: str) -> Survey:
 
 def survey_of(found: Collection) -> Survey:
     """Return the survey of a collection. Raises a click error for a collection of one question."""
-    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+    from ..questionnaires.survey_collection import SurveyCollection
 
     if not isinstance(found, SurveyCollection):
         raise click.UsageError(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .app import check_local, open_ledger
-from .notes import print_note
-from .output import counted, json_option, print_json
+from ldp_budget_cli.app import check_local, open_ledger
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.output import counted, json_option, print_json
+
 from .page_files import check_page, write_page
 
 if TYPE_CHECKING:
-    from ldp_budget_surveys.pages.statement import Statement
+    from ..pages.statement import Statement
 
 
 @click.command()
@@ -39,7 +40,7 @@ def statement(
     Example:
       ldp-budget statement alice --out alice.html
     """
-    from ldp_budget_surveys.pages.statement import Statement, statement_page
+    from ..pages.statement import Statement, statement_page
 
     if out is None and not as_json:
         raise click.UsageError("--out is missing: the HTML file to write. Add --out FILE.html, or --json.")

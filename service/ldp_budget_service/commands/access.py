@@ -14,24 +14,24 @@ import click
 
 from ldp_budget._files import PRIVATE
 from ldp_budget.errors import UnknownName
-
-from .app import check_local, open_ledger
-from .input_tables import layout_options
-from .inputs import listed_users, user_column_option
-from .limit_figures import minute
-from .notes import print_note
-from .number_types import NumberRange
-from .output import CSV, confirm, counted, json_option, print_json, print_rows, rows_options, yes_option
-from .rotation import period_option, turn_of
-from .tables import print_row_table
+from ldp_budget_cli.app import check_local, open_ledger
+from ldp_budget_cli.input_tables import layout_options
+from ldp_budget_cli.inputs import listed_users, user_column_option
+from ldp_budget_cli.limit_figures import minute
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.number_types import NumberRange
+from ldp_budget_cli.output import CSV, confirm, counted, json_option, print_json, print_rows, rows_options, yes_option
+from ldp_budget_cli.tables import print_row_table
+from ldp_budget_surveys.commands.rotation import period_option, turn_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.budget_client import BudgetClient
-    from ldp_budget_service.api_keys import ApiKey
-    from ldp_budget_service.invitations import Invitations
+
+    from ..api_keys import ApiKey
+    from ..invitations import Invitations
 
 
 _days = click.option(
@@ -95,7 +95,7 @@ def create(
     Example:
       ldp-budget api-key create app --scope spend --scope read --out app.key
     """
-    from ldp_budget_service.api_keys import ApiKeys
+    from ..api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
     _check_known(ledger, policies, collections, share)
@@ -152,7 +152,7 @@ def rotate(
     Example:
       ldp-budget api-key rotate app --overlap 7 --out app.new.key
     """
-    from ldp_budget_service.api_keys import ApiKeys
+    from ..api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
     with _secret_file(out) as write:
@@ -171,7 +171,7 @@ def list_(ctx: click.Context, form: str | None) -> None:
     Example:
       ldp-budget api-key list
     """
-    from ldp_budget_service.api_keys import ApiKeys
+    from ..api_keys import ApiKeys
 
     ledger = open_ledger(ctx)
     now = ledger.now()
@@ -205,7 +205,7 @@ def revoke(ctx: click.Context, name: str, as_json: bool) -> None:
     Example:
       ldp-budget api-key revoke app
     """
-    from ldp_budget_service.api_keys import ApiKeys
+    from ..api_keys import ApiKeys
 
     keys = ApiKeys(open_ledger(ctx))
     try:
@@ -326,9 +326,9 @@ def invite(
         > links.csv
       ldp-budget invite mood --revoke
     """
-    from ldp_budget_service.invitations import Invitations
+    from ldp_budget_cli.inputs import Repeats
 
-    from .inputs import Repeats
+    from ..invitations import Invitations
 
     if file is None and not revoke:
         raise click.UsageError(f"FILE is missing: a list of users. Try: ldp-budget invite {collection} users.csv")

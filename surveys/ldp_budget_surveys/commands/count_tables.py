@@ -8,9 +8,8 @@ import click
 
 from ldp_budget.registry.margins import margin_of_interval
 from ldp_budget.reports.estimation import mean_margin, share_margin
-
-from .output import rounded
-from .tables import KEPT, print_table
+from ldp_budget_cli.output import rounded
+from ldp_budget_cli.tables import KEPT, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..output import counted
-from .figure import BLUE, GREY, heading, labels, percent, picture
+from ldp_budget_cli.output import counted
+from ldp_budget_cli.plots.figure import BLUE, GREY, heading, labels, percent, picture
 
 
 def plot_coefficients(row: dict[str, Any], path: str, *, level: float) -> None:

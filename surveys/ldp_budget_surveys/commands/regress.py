@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .app import collection_names
+from ldp_budget_cli.app import collection_names
+from ldp_budget_cli.inputs import find_collection, mixed_option
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.output import confidence_option, counted, json_option, level_option, print_json, rounded
+from ldp_budget_cli.plots import plot_option
+from ldp_budget_cli.tables import print_table
+
 from .design_options import design_of, sample_options
 from .estimate import warn_of_twins
-from .inputs import find_collection, mixed_option
-from .notes import print_note
-from .output import confidence_option, counted, json_option, level_option, print_json, rounded
-from .plots import plot_option
-from .tables import print_table
 
 if TYPE_CHECKING:
-    from ldp_budget_surveys.regression import Regression
+    from ..regression import Regression
 
 
 @click.command()
@@ -56,8 +57,8 @@ def regress(
     Example:
       ldp-budget regress health may.reports "smoke ~ age + region" --strata region
     """
-    from ldp_budget_surveys.designs.survey_estimates import SurveyFiles
-    from ldp_budget_surveys.regression import regress
+    from ..designs.survey_estimates import SurveyFiles
+    from ..regression import regress
 
     level, survey = level_option(confidence), find_collection(ctx, collection)
     design = design_of(ctx, SurveyFiles(survey, files).public(), excluded=())
@@ -65,7 +66,7 @@ def regress(
     warn_of_twins(files, "reports that count twice make the standard errors too small")
     row = found.to_json()
     if plot is not None:
-        from .plots.coefficients import plot_coefficients
+        from ldp_budget_cli.coefficient_plot import plot_coefficients
 
         plot_coefficients(row, plot, level=level)
     if as_json:

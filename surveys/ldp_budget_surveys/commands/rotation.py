@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .app import check_local, open_ledger
+from ldp_budget_cli.app import check_local, open_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ldp_budget.registry.collections import Collection
-    from ldp_budget_surveys.questionnaires.surveys import Survey
-    from ldp_budget_surveys.rotation import Period, Rotation
+
+    from ..questionnaires.surveys import Survey
+    from ..rotation import Period, Rotation
 
 period_option = click.option(
     "--period",
@@ -52,7 +53,7 @@ class Turn:
 
 def rotating(found: Collection) -> Survey | None:
     """Return the survey of a collection if it has a rotation; else None."""
-    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+    from ..questionnaires.survey_collection import SurveyCollection
 
     return found.survey if isinstance(found, SurveyCollection) and found.survey.rotate else None
 
@@ -65,7 +66,7 @@ def turn_of(ctx: click.Context, found: Collection, policy: str, day: str | None,
             why = "a survey with rotate" if survey is None else "charges of a survey with rotate: add --spend"
             raise click.UsageError(f"--period is for {why}. Leave it out.")
         return None
-    from ldp_budget_surveys.rotation import Rotation, period_for
+    from ..rotation import Rotation, period_for
 
     ledger = check_local(
         open_ledger(ctx), "the ledger's key decides whose turn it is: run it on the ledger's machine"

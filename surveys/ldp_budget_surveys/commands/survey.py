@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
+from ldp_budget_cli.app import open_ledger
+from ldp_budget_cli.excel_files import xlsx_option
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.number_types import parse_margin
+from ldp_budget_cli.output import json_option, next_step, print_json, print_rows, rows_options
+from ldp_budget_cli.tables import print_fields, print_row_table
 
-from .app import open_ledger
-from .excel_files import xlsx_option
 from .named_surveys import survey_of
-from .notes import print_note
-from .number_types import parse_margin
-from .output import json_option, next_step, print_json, print_rows, rows_options
 from .survey_plan import panel_option, plan_survey, respondents_option, total_epsilon_option
-from .tables import print_fields, print_row_table
 
 if TYPE_CHECKING:
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.receipts import Receipt
+    from ldp_budget.client import Client
     from ldp_budget.registry.collections import Collection
-    from ldp_budget_service.client import Client
-    from ldp_budget_surveys.questionnaires.surveys import Survey
+
+    from ..questionnaires.surveys import Survey
 
 
 @click.group()
@@ -60,11 +61,11 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
       ldp-budget survey add health.toml
     """
     from ldp_budget.errors import InvalidParameter
-    from ldp_budget_surveys.design_prices import design_prices
-    from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
-    from ldp_budget_surveys.questionnaires.surveys import Survey
+    from ldp_budget_cli.app import check_local
 
-    from .app import check_local
+    from ..design_prices import design_prices
+    from ..questionnaires.survey_collection import survey_collection
+    from ..questionnaires.surveys import Survey
     from .collection import check_free, register, stored_as
 
     try:
@@ -91,7 +92,7 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
 
 def _warn_of_missing_translations(survey: Survey) -> None:
     """Print, for each language of the survey, the texts that respondents will read in the original language."""
-    from ldp_budget_surveys.questionnaires.survey_questions import CHOICE, TICK
+    from ..questionnaires.survey_questions import CHOICE, TICK
 
     texts = {name: survey.languages for name in ("title", "purpose") if getattr(survey, name)}
     for question in survey.questions:
@@ -140,7 +141,7 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
 
 def _note_rotation(ledger: Accountant | Client, survey: Survey) -> None:
     """Print what enforces the rotation of a survey."""
-    from ldp_budget_surveys.rotation import enforcing_limit, is_enforced
+    from ..rotation import enforcing_limit, is_enforced
 
     if not survey.rotate:
         return

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
-
-from .excel_files import save_plan
-from .output import counted, next_step, print_json, rounded
-from .tables import print_table
+from ldp_budget_cli.excel_files import save_plan
+from ldp_budget_cli.output import counted, next_step, print_json, rounded
+from ldp_budget_cli.tables import print_table
 
 if TYPE_CHECKING:
-    from ldp_budget_surveys.margin_planning import Sample
+    from ..margin_planning import Sample
 
 
 def plan_answers(
@@ -26,7 +25,7 @@ def plan_answers(
     as_json: bool,
 ) -> None:
     """Print the plan of a question with so many answers. Raises a click error unless two of three figures are given."""
-    from ldp_budget_surveys.margin_planning import plan_question
+    from ..margin_planning import plan_question
 
     if sum(each is None for each in (epsilon, respondents, margin)) != 1:
         raise click.UsageError(
@@ -36,7 +35,7 @@ def plan_answers(
     chosen = _sample(**sample)
     row = plan_question(answers, epsilon=epsilon, respondents=respondents, margin=margin, sample=chosen)
     if plot is not None:
-        from .plots.planning import plot_margins
+        from ldp_budget_cli.planning_plot import plot_margins
 
         if row["mechanism"] is None:
             raise click.ClickException(f"--plot has nothing to draw. {_no_answer(row)}")
@@ -58,7 +57,7 @@ def _sample(
     population: int | None,
     at_most: int | str | None,
 ) -> Sample:
-    from ldp_budget_surveys.margin_planning import Sample
+    from ..margin_planning import Sample
 
     if deff is not None and weights_cv is not None:
         raise click.UsageError("--deff does not go with --weights-cv, which is the design effect 1 + cv² of weights.")

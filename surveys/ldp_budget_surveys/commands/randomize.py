@@ -14,9 +14,16 @@ import click
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.reports.charged_release import Released, check_out, release
 from ldp_budget.reports.tables import shown_place
+from ldp_budget_cli.app import check_local, collection_names, open_ledger, policy_names
+from ldp_budget_cli.errors import REFUSED, report_progress_on_interrupt, when_stopped
+from ldp_budget_cli.input_tables import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
+from ldp_budget_cli.inputs import exact_users_option, find_collection
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.output import counted, json_option, next_step, print_json, strict_option
+from ldp_budget_cli.progress import counting, followed
+from ldp_budget_cli.refusals import MOST_QUOTED, print_refusing_limits
 
 from .answer_reader import AnswerReader, Reading
-from .app import check_local, collection_names, open_ledger, policy_names
 from .design_options import (
     check_public,
     combinations_in,
@@ -25,23 +32,17 @@ from .design_options import (
     stop_on_public_values,
     warn_of_public_values,
 )
-from .errors import REFUSED, report_progress_on_interrupt, when_stopped
-from .input_tables import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
-from .inputs import exact_users_option, find_collection
-from .notes import print_note
-from .output import counted, json_option, next_step, print_json, strict_option
-from .progress import counting, followed
-from .refusals import MOST_QUOTED, print_refusing_limits
 from .rotation import period_option, turn_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ldp_budget.registry.collections import Collection
+    from ldp_budget_cli.input_tables import Note
 
     from .answer_reader import Batch
-    from .input_tables import Note
     from .rotation import Turn
+
 
 LEAST_SECRET_BYTES = 16
 
@@ -224,8 +225,7 @@ def _check_folder(out: str) -> None:
 
 def _answer_columns(collection: Collection, columns: tuple[str, ...]) -> list[str]:
     """Return the columns of the answers."""
-    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
-
+    from ..questionnaires.survey_collection import SurveyCollection
     from .survey_reader import columns_of
 
     if not isinstance(collection, SurveyCollection):
@@ -247,8 +247,7 @@ def _column(collection: Collection, columns: tuple[str, ...]) -> str:
 def _reader(
     file: str, collection: Collection, how: Reading, note: Note | None, columns: tuple[str, ...]
 ) -> AnswerReader:
-    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
-
+    from ..questionnaires.survey_collection import SurveyCollection
     from .survey_reader import SurveyReader, columns_of
 
     if not isinstance(collection, SurveyCollection):
@@ -346,8 +345,7 @@ def _charged(
     """Charge each user, and release the reports of the accepted users; `first_refused` collects some refused users."""
     from ldp_budget.reports.answers import joined
     from ldp_budget.reports.public_attributes import PublicAttributes
-
-    from .inputs import warn_of_repeats
+    from ldp_budget_cli.inputs import warn_of_repeats
 
     # All are read before the first charge: a repeated run is recognized by all its answers and users.
     given = list(batches)

@@ -27,7 +27,7 @@ def check_page(out: str, overwrite: bool, kind: str = "html") -> None:
     if not out.lower().endswith(endings):
         raise click.UsageError(f"--out must end in {' or '.join(endings)}, because the page is {kind}: got {out}")
     if out.lower().endswith(PDF):
-        from ldp_budget_surveys.pages.pdf import check_installed
+        from ..pages.pdf import check_installed
 
         check_installed()
 
@@ -38,7 +38,7 @@ def write_page(out: str, page: str) -> None:
 
     content = page.encode()
     if out.lower().endswith(PDF):
-        from ldp_budget_surveys.pages.pdf import pdf
+        from ..pages.pdf import pdf
 
         content = pdf(page)
     try:

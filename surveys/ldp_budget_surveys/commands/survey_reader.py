@@ -18,22 +18,22 @@ from ldp_budget.errors import OutsideDomain
 from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval, yes_no
 from ldp_budget.sdk.tick_sets import TickSets
-from ldp_budget_surveys.questionnaires.survey_questions import NO_ANSWER
+from ldp_budget_cli.errors import did_you_mean
+from ldp_budget_cli.input_tables import WIDTHS, ArrowTable, Row
+from ldp_budget_cli.people import Footers, kind_of_no_user
 
+from ..questionnaires.survey_questions import NO_ANSWER
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
-from .errors import did_you_mean
-from .input_tables import WIDTHS, ArrowTable, Row
-from .people import Footers, kind_of_no_user
 from .tick_columns import option_columns, ticked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ldp_budget_surveys.questionnaires.questionnaire import Question, Questionnaire
-    from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+    from ldp_budget_cli.input_tables import CsvTable, Note, SheetTable, Table
 
+    from ..questionnaires.questionnaire import Question, Questionnaire
+    from ..questionnaires.survey_collection import SurveyCollection
     from .answer_reader import Reading
-    from .input_tables import CsvTable, Note, SheetTable, Table
 
 _ROWS = 20_000
 

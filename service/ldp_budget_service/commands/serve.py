@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .app import given_time, ledger_path, place_for_ledger
-from .notes import print_note
-from .number_types import NumberRange, WholeRange
+from ldp_budget_cli.app import given_time, ledger_path, place_for_ledger
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.number_types import NumberRange, WholeRange
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -20,21 +20,19 @@ from ldp_budget.reports.answer_texts import AnswerTexts, folded
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval, yes_no
-
-from .input_tables import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
-from .inputs import ALIKE_TOO, Repeats
-from .missing_values import MissingValues
-from .notes import print_note
-from .output import counted
-from .people import Footers, any_odd, kind_of_no_user, why_no_user
+from ldp_budget_cli.input_tables import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
+from ldp_budget_cli.inputs import ALIKE_TOO, Repeats
+from ldp_budget_cli.missing_values import MissingValues
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.output import counted
+from ldp_budget_cli.people import Footers, any_odd, kind_of_no_user, why_no_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.arrow_tables import Stretch
-
-    from .input_tables import CsvTable, Note, SheetTable, Table
+    from ldp_budget_cli.input_tables import CsvTable, Note, SheetTable, Table
 
 _NOTHING_DONE = "Nothing was written."
 

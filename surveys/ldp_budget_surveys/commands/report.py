@@ -18,25 +18,26 @@ from ldp_budget.reports.estimation import (
     estimate_row,
     made_consistent,
 )
-from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
-from ldp_budget_surveys.questionnaires.survey_rows import survey_row
+from ldp_budget_cli.app import collection_names, open_ledger
+from ldp_budget_cli.inputs import find_collection
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.number_types import WholeRange
+from ldp_budget_cli.output import counted, json_option, print_json
+from ldp_budget_cli.progress import progress, reading_reports
 
-from .app import collection_names, open_ledger
+from ..questionnaires.survey_collection import SurveyCollection
+from ..questionnaires.survey_rows import survey_row
 from .design_options import design_options, is_designed, source_and_design, typed_design
 from .estimate import answers_to_count, top_option, twins
-from .inputs import find_collection
-from .notes import print_note
-from .number_types import WholeRange
-from .output import counted, json_option, print_json
 from .page_files import PAPERS, check_page, write_page
-from .progress import progress, reading_reports
 from .survey_estimate import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ldp_budget.registry.collections import Collection
-    from ldp_budget_surveys.pages.survey_summary import Summary, Weighting
+
+    from ..pages.survey_summary import Summary, Weighting
 
 
 @click.command()
@@ -101,9 +102,9 @@ def report(
       ldp-budget report mood mood.reports --invited 500 --out mood.html
       ldp-budget report mood mood.reports --language de --out mood.pdf
     """
-    from ldp_budget_surveys.pages.summary_page import html_page, markdown_page
-    from ldp_budget_surveys.pages.survey_summary import Subject, public_columns, summarize
-    from ldp_budget_surveys.pages.translations import texts
+    from ..pages.summary_page import html_page, markdown_page
+    from ..pages.survey_summary import Subject, public_columns, summarize
+    from ..pages.translations import texts
 
     if out is None and not markdown:
         raise click.UsageError(
@@ -163,7 +164,7 @@ def report(
 
 def _check_invited(invited: int | None, summary: Summary) -> None:
     """Raise a click error if more people answered than were invited."""
-    from ldp_budget_surveys.pages.summary_text import people_who_answered
+    from ..pages.summary_text import people_who_answered
 
     people = people_who_answered(summary)
     # Without a ledger, the reports of several files may be of the same people.
@@ -230,8 +231,8 @@ def _weighted(
 
     Without a report, the first two are None. A page has room for groups and a table; `estimate` prints one of them at a time.
     """
-    from ldp_budget_surveys.designs.survey_estimates import estimate_survey
-    from ldp_budget_surveys.pages.survey_summary import Weighting
+    from ..designs.survey_estimates import estimate_survey
+    from ..pages.survey_summary import Weighting
 
     source, design = source_and_design(ctx, collection, files, mixed=mixed)
     if not source.respondents().reports:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .notes import print_note
-from .output import json_option, print_json
+from ldp_budget_cli.output import json_option, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ldp_budget.guarantees import Guarantee
+    from collections.abc import Sequence
 
 
 _MOST_BYTES = 2**24
@@ -74,7 +70,7 @@ def check_published(
 
     It is 0 only if every part that was given was checked and holds.
     """
-    from ldp_budget_verify.shipped_checkers import checker
+    from ..shipped_checkers import checker
 
     books = checker("check_books")
     try:
@@ -106,7 +102,7 @@ def check_published(
 
 def check_file(path: Path) -> dict[str, Any]:
     """The result of the checker that a file needs. Raises a click error unless the file proves itself."""
-    from ldp_budget_verify.shipped_checkers import checker
+    from ..shipped_checkers import checker
 
     try:
         with path.open("rb") as file:
@@ -137,7 +133,7 @@ def check_file(path: Path) -> dict[str, Any]:
 
 def _plain(text: object) -> str:
     """Return text from a file as one piece of a line, without characters that break, hide or reorder the line."""
-    from ldp_budget_verify.shipped_checkers import checker
+    from ..shipped_checkers import checker
 
     shown: str = checker("check_books").plain(str(text), 300)
     return shown
@@ -184,19 +180,3 @@ def print_result(result: dict[str, Any], as_json: bool) -> None:
             f"Proved: {result['scope']} of {_plain(result['name'])} ({_plain(result['mechanism'])}) is at most "
             f"e^{result['epsilon']} times as likely with one answer as with another."
         )
-
-
-def write_certificate(path: str, charges: Iterable[tuple[Guarantee, int]], delta: Any) -> None:
-    """Write the certificate of an exact total, and print the next step."""
-    from ldp_budget_verify.total_certificate import certificate, written
-
-    from .output import next_step
-
-    data = written(certificate(charges, delta=delta))
-    try:
-        Path(path).write_bytes(data)
-    except OSError as error:
-        raise click.ClickException(f"Cannot write {path}: {error.strerror}. Nothing was written.") from None
-    claim = json.loads(data)
-    print_note(f"Wrote {path}: ε = {claim['epsilon']} at δ = {claim['delta']}, {len(data)} bytes.")
-    next_step(f"ldp-budget check {path}")

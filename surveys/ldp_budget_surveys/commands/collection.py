@@ -16,16 +16,16 @@ import click
 
 from ldp_budget.registry.public_definition import MINIMUM_GROUP, MOST_GROUP
 from ldp_budget.sdk.domain import Categories
+from ldp_budget_cli.app import check_local, collection_names, open_ledger
+from ldp_budget_cli.errors import REFUSED
+from ldp_budget_cli.inputs import find_collection, read_json
+from ldp_budget_cli.mechanism_arguments import MechanismGroup, mechanism_command
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.number_types import WholeRange
+from ldp_budget_cli.output import counted, json_option, next_step, print_json, print_rows, rows_options, strict_option
+from ldp_budget_cli.tables import print_fields, print_row_table
 
-from .app import check_local, collection_names, open_ledger
 from .design_options import combinations_in, note_public, odd_values
-from .errors import REFUSED
-from .inputs import find_collection, read_json
-from .mechanism_arguments import MechanismGroup, mechanism_command
-from .notes import print_note
-from .number_types import WholeRange
-from .output import counted, json_option, next_step, print_json, print_rows, rows_options, strict_option
-from .tables import print_fields, print_row_table
 from .text_lists import read_names
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from ldp_budget import Accountant
+    from ldp_budget.client import Client
     from ldp_budget.registry.collections import Collection
     from ldp_budget.reports.inbox import Inbox, Marks
     from ldp_budget.sdk.mechanism import Mechanism
-    from ldp_budget_service.client import Client
 
     Build = tuple[type[Mechanism], Mapping[str, Any]]
 
@@ -221,7 +221,7 @@ def show(ctx: click.Context, name: str, client: bool, sql: str | None, as_json: 
 
     ledger, name = open_ledger(ctx), name.removeprefix("collection:")
     if sql is not None:
-        from ldp_budget_surveys.sql_macros import macros
+        from ..sql_macros import macros
 
         click.echo(macros(ledger.collection(name), sql), nl=False)
         return

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ldp_budget.reports.tables import CSV, named_kind
-
-from .app import collection_names
-from .input_tables import writing_rows
-from .inputs import find_collection, mixed_option
-from .notes import print_note
-from .output import cell, counted, json_option, marked, print_json
+from ldp_budget_cli.app import collection_names
+from ldp_budget_cli.input_tables import writing_rows
+from ldp_budget_cli.inputs import find_collection, mixed_option
+from ldp_budget_cli.notes import print_note
+from ldp_budget_cli.output import cell, counted, json_option, marked, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ldp_budget_surveys.contributions import Column
+    from ..contributions import Column
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 
@@ -45,8 +44,8 @@ def contributions(
     Example:
       ldp-budget contributions mood mood.reports --out mood.csv
     """
-    from ldp_budget_surveys.contributions import RAW, columns_of, contribution_rows
-    from ldp_budget_surveys.designs.survey_estimates import SurveyFiles
+    from ..contributions import RAW, columns_of, contribution_rows
+    from ..designs.survey_estimates import SurveyFiles
 
     source = SurveyFiles(find_collection(ctx, collection), files, mixed=mixed)
     public = source.public()

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
+from ldp_budget_cli.excel_files import save_plan, xlsx_option
+from ldp_budget_cli.mechanism_arguments import MechanismGroup
+from ldp_budget_cli.number_types import NumberRange, WholeRange, parse_margin, parse_ticks
+from ldp_budget_cli.output import counted, decimal_option, json_option, next_step, print_json, rounded
+from ldp_budget_cli.plots import plot_option
+from ldp_budget_cli.tables import KEPT, print_table
 
-from .excel_files import save_plan, xlsx_option
 from .margin_plan import plan_answers
-from .mechanism_arguments import MechanismGroup
-from .number_types import NumberRange, WholeRange, parse_margin, parse_ticks
-from .output import counted, decimal_option, json_option, next_step, print_json, rounded
-from .plots import plot_option
-from .tables import KEPT, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -148,8 +148,8 @@ def plan_survey(
       ldp-budget plan --survey health.toml --panel 20000
       ldp-budget plan --collection mood --margin 3%
     """
-    from ldp_budget_surveys.survey_planning import plan_collection
-    from ldp_budget_surveys.survey_planning import plan_survey as planned
+    from ..survey_planning import plan_collection
+    from ..survey_planning import plan_survey as planned
 
     if sum(each is not None for each in (answers, survey, collection)) != 1:
         raise click.UsageError("Give one of --answers, --survey and --collection.")
@@ -171,8 +171,9 @@ def plan_survey(
     if (respondents is None) == (margin is None):
         raise click.UsageError("Give either --respondents N or --margin SHARE, such as --margin 3%.")
     if survey is None:
+        from ldp_budget_cli.inputs import find_collection
+
         from .collection import warn_of_pseudonyms
-        from .inputs import find_collection
 
         assert collection is not None
         if total_epsilon is not None:

@@ -1,0 +1,1 @@
+"""Commands about collections, surveys and their reports. Entry points name them for the command line."""
