@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .command_groups import part
 from .notes import print_note
 from .output import next_step
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
 
 def write_certificate(path: str, charges: Iterable[tuple[Guarantee, int]], delta: Any) -> None:
     """Write the certificate of an exact total, and print the next step."""
-    from ldp_budget_verify.total_certificate import certificate, written
-
-    data = written(certificate(charges, delta=delta))
+    total = part("total-certificate")
+    data: bytes = total.written(total.certificate(charges, delta=delta))
     try:
         Path(path).write_bytes(data)
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from importlib import import_module
 from importlib.metadata import distribution
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -83,6 +83,8 @@ _MODULES = {
 
 ENTRY_POINTS = "ldp_budget.commands"
 """The entry-point group of commands: the name of an entry point is that of a command in `COMMANDS`."""
+PARTS = "ldp_budget.command_parts"
+"""The entry-point group of modules of other packages that commands of this one use if they are asked for: `part`."""
 
 TAKE_MECHANISM = ("calibrate", "compose", "plan", "audit", "policy", "collection", "spend")
 """Commands whose modules have all commands that take MECHANISM and its options."""
@@ -94,11 +96,16 @@ def command(name: str) -> click.Command:
         module = import_module(f".{_MODULES[name]}", __package__)
         own: click.Command = getattr(module, name.replace("-", "_"))
         return own
-    found: click.Command = _entry_points()[name].load()
+    found: click.Command = _registered(ENTRY_POINTS)[name].load()
     return found
 
 
+def part(name: str) -> Any:
+    """Return a module that a package beside this one registers for the command line; it is imported now."""
+    return _registered(PARTS)[name].load()
+
+
 @functools.cache
-def _entry_points() -> EntryPoints:
-    """Return the commands of the packages beside this one. No other distribution is read, so that this is fast."""
-    return distribution("ldp-budget").entry_points.select(group=ENTRY_POINTS)
+def _registered(group: str) -> EntryPoints:
+    """Return what the packages beside this one register. No other distribution is read, so that this is fast."""
+    return distribution("ldp-budget").entry_points.select(group=group)

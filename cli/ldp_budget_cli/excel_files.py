@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .command_groups import part
 from .notes import print_note
 from .output import counted, marked
 
@@ -46,13 +47,12 @@ _BALANCE = {
 
 def _checked(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
     from ldp_budget.reports.tables import exists, shown_place
-    from ldp_budget_surveys.excel_tables import openpyxl
 
     if value is None:
         return
     if not value.lower().endswith(".xlsx"):
         raise click.UsageError(f"--xlsx must end in .xlsx: got {value}")
-    openpyxl()
+    part("excel-tables").openpyxl()
     if exists(value):
         raise click.ClickException(f"--xlsx: {shown_place(value)} exists. Nothing was written. Name another file.")
     ctx.meta[_KEY] = value
@@ -75,12 +75,11 @@ def wants_file() -> bool:
 def save_estimate(found: Row, level: float, *, population: bool = False) -> None:
     """Write the JSON of an estimate, if a file was requested; `population`: its intervals hold sampling too."""
     if wants_file():
-        from ldp_budget_surveys.figures import COLUMNS, figures, form_of
-
+        shown = part("figures")
         known = {name: found[name] for name in _FACTS if name in found}
         of = "the population: sampling and noise" if population else "these respondents: noise"
         intervals = f"They have {100 * level:.12g} % confidence, for {of}."
-        _save(list(figures(found)), COLUMNS, form_of, {"intervals": intervals, **known})
+        _save(list(shown.figures(found)), shown.COLUMNS, shown.form_of, {"intervals": intervals, **known})
 
 
 def save_plan(rows: Iterable[Row], people: str, **facts: Any) -> None:
@@ -103,10 +102,9 @@ def _form_of_plan(row: Row, column: str) -> str:
 
 def _save(rows: list[Row], meanings: Mapping[str, str], form: Any, facts: Row) -> None:
     from ldp_budget.reports.tables import shown_place, written
-    from ldp_budget_surveys.excel_figures import book_of
 
     path = click.get_current_context().meta[_KEY]
-    content = book_of(rows, meanings, form, marked(dict(facts)))
+    content = part("excel-figures").book_of(rows, meanings, form, marked(dict(facts)))
     try:
         with written(path) as file:
             file.write(content)

@@ -26,6 +26,7 @@ from ldp_budget._validation import canonical_text, shown
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.reports.tables import CSV, EXCEL, HEAD, kind_of, named_kind, opened, shown_place
 
+from .command_groups import part
 from .errors import did_you_mean, where_to_look
 from .notes import print_note
 from .output import cell, counted, finite, marked, options
@@ -355,9 +356,7 @@ class SheetTable(Table):
     """A sheet of an Excel file: its `columns`, and its `rows`."""
 
     def __init__(self, path: str, layout: Layout, binary: io.BufferedReader[Any]) -> None:
-        from ldp_budget_surveys.excel_tables import read_sheet
-
-        self._sheet = read_sheet(path, binary, chosen_sheet(), header=layout.header)
+        self._sheet = part("excel-tables").read_sheet(path, binary, chosen_sheet(), header=layout.header)
         super().__init__(path, self._sheet.columns, header=layout.header)
         for note in self._sheet.notes:
             print_note(f"Note: {note}")

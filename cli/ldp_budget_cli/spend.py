@@ -20,6 +20,7 @@ from ldp_budget.guarantees.fixed_point import printed_up
 from ldp_budget.reports.tables import is_address
 
 from .app import open_ledger, policy_names
+from .command_groups import part
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .input_tables import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
 from .inputs import Listing, exact_users_option, user_column_option
@@ -331,10 +332,8 @@ def _acting_for(ledger: Accountant | Client, caller: str | None, key: str | None
         raise click.UsageError("--caller needs --key RUN: the name of the run, here and through the service.")
     if key is None:
         return ledger
-    from ldp_budget_service.api_keys import ACTIVE, ApiKeys
-
-    now = ledger.now()
-    held = {each.name: each for each in ApiKeys(ledger).all() if each.state(now) == ACTIVE}
+    keys, now = part("api-keys"), ledger.now()
+    held = {each.name: each for each in keys.ApiKeys(ledger).all() if each.state(now) == keys.ACTIVE}
     if caller is None and held:
         print_note(
             f"Note: this run belongs to this machine. Through a service, --key {key} is a run of another caller, and "

@@ -99,7 +99,7 @@ def test_ledger_refuses_a_one_sided_charge_with_the_two_sided_offer() -> None:
 
 
 def test_questionnaire_does_not_mix_one_sided_and_other_questions() -> None:
-    from ldp_budget.registry.questionnaire import Question, Questionnaire
+    from ldp_budget_surveys.questionnaires.questionnaire import Question, Questionnaire
 
     asked = [
         Question("smoke", mechanism("randomized-response")(epsilon=1), ("no", "yes")),
