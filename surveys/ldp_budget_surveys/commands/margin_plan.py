@@ -35,7 +35,7 @@ def plan_answers(
     chosen = _sample(**sample)
     row = plan_question(answers, epsilon=epsilon, respondents=respondents, margin=margin, sample=chosen)
     if plot is not None:
-        from ldp_budget_cli.planning_plot import plot_margins
+        from .planning_plot import plot_margins
 
         if row["mechanism"] is None:
             raise click.ClickException(f"--plot has nothing to draw. {_no_answer(row)}")

@@ -66,7 +66,7 @@ def regress(
     warn_of_twins(files, "reports that count twice make the standard errors too small")
     row = found.to_json()
     if plot is not None:
-        from ldp_budget_cli.coefficient_plot import plot_coefficients
+        from .coefficient_plot import plot_coefficients
 
         plot_coefficients(row, plot, level=level)
     if as_json:
