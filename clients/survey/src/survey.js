@@ -14,7 +14,7 @@ import { Question, wordsOf } from "./questions.js";
 import { bytesShown, likeliest, likelihoodsShown } from "./report.js";
 import { save } from "./saved_files.js";
 import { Problem, definitionOf, meAt } from "./service.js";
-import { date, said, say } from "./texts.js";
+import { date, day, said, say } from "./texts.js";
 
 /** @typedef {import("./main.js").Device} Device */
 /** @typedef {import("./links.js").Link} Link */
@@ -144,6 +144,7 @@ export class Survey {
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
     if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(me), this.cost()];
+    if (me.turn && !me.turn.now) return [this.outOfTurn(me.turn), this.listed(me), this.cost(me, balance)];
     // Of a memoised answer only the first report costs, and which one that is depends on the answer.
     const fresh = !this.client?.memoises;
     const binding = me.limits.filter((/** @type {any} */ limit) => me.quote.binding.includes(limit.period));
@@ -370,6 +371,12 @@ export class Survey {
   /** @param {string} kind @param {any[]} more */
   notice(kind, ...more) {
     return el("div", { class: "notice", "data-notice": kind }, el("h2", {}, say(`notice.${kind}.title`)), el("p", {}, say(`notice.${kind}.text`)), more);
+  }
+
+  /** @param {{ first: string, last: string }} turn */
+  outOfTurn(turn) {
+    const days = { first: day(turn.first), last: day(turn.last) };
+    return el("div", { class: "notice", "data-notice": "turn" }, el("h2", {}, say("notice.turn.title")), el("p", {}, say("notice.turn.text", days)));
   }
 
   /** @param {any} error */

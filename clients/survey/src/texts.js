@@ -44,6 +44,7 @@ function formatsOf(tag) {
     high: number({ style: "percent", maximumFractionDigits: 1, roundingMode: "ceil" }),
     bytes: number({ style: "unit", unit: "byte", unitDisplay: "long" }),
     date: new Intl.DateTimeFormat(tag, date),
+    day: new Intl.DateTimeFormat(tag, { year: "numeric", month: "long", day: "numeric", timeZone: "UTC" }),
     shortDate: new Intl.DateTimeFormat(tag, { ...date, month: "short" }),
   };
 }
@@ -83,6 +84,9 @@ export const bytes = (count) => formats.bytes.format(count);
 
 /** With the time zone. @param {string | Date} moment */
 export const date = (moment) => formats.date.format(new Date(moment));
+
+/** A day of a calendar, the same in each time zone. @param {string} text such as 2026-11-23 */
+export const day = (text) => formats.day.format(new Date(`${text}T00:00:00Z`));
 
 /** A date for a table, with the time zone. @param {string | Date} moment */
 export const shortDate = (moment) => formats.shortDate.format(new Date(moment));

@@ -38,6 +38,7 @@ from ..proofs import ChargeMark, ProofAnswer, ProofToken, ReportMark, mark_in, m
 from ..publications import is_proof_token, publication_for
 from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, Whole, required
+from ..turns import check_turn, turn_of
 
 if TYPE_CHECKING:
     from ldp_budget import Accountant, Collection
@@ -254,10 +255,12 @@ class MeAnswer(BaseModel):
 def me(invited: Invited) -> Response:
     """Return the invitation, the respondent's balance, the current cost of a report and the collection's charges.
 
-    Send the report with the idempotency key `key` and from the definition `digest`.
+    Send the report with the idempotency key `key` and from the definition `digest`. `turn`, in a survey with a rotation,
+    has the first and last day of the respondent's turn; `now` is true while it lasts.
     """
     accountant, user, collection = invited.accountant, invited.user, invited.collection
     balance = accountant.balance(user, DEFAULT)
+    turn = turn_of(accountant, collection, DEFAULT, user)
     shown: dict[str, Any] = {
         "collection": collection.name,
         **_titles(collection),
@@ -267,6 +270,7 @@ def me(invited: Invited) -> Response:
         "expires": invited.invitation.expires.isoformat().replace("+00:00", "Z"),
         **{name: value for name, value in balance.to_row().items() if name != "user"},
         "quote": _quote(invited),
+        **({} if turn is None else {"turn": turn}),
         **({"seed": collection.seed(user).hex()} if isinstance(collection, SurveyCollection) else {}),
         "charges": [
             {name: row[name] for name in _SHOWN}
@@ -389,7 +393,7 @@ _REPORT_BODY = {
 @reports_router.post(
     "/v1/collections/{name:name}/reports",
     response_model=ReceiptAnswer,
-    responses=documented("unknown-name", "budget-exceeded", "key-conflict", "wrong-collection"),
+    responses=documented("unknown-name", "budget-exceeded", "key-conflict", "wrong-collection", "not-your-turn"),
     openapi_extra=_REPORT_BODY,
 )
 def take(
@@ -435,6 +439,7 @@ def take(
         raise ServiceError("forbidden", why)
     check_digest(digest, sender.held.digest)
     marks = marks_in(report_mark, charge_mark)
+    check_turn(sender.accountant, sender.held.collection, sender.policy, sender.user)
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     label = sender.held.collection.label_to_charge(label)
     receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 39 files with the digest cec321a2268c135d6e9a1b91d7cf5d336c7cf731d079094c348655610aacd512
+// made by clients/survey/build.mjs from 39 files with the digest 7e91c6ed6f3b1b9744fffdd8c8226a31dcbeae5e390eaf402d5282ddfd6ea838
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -29,6 +29,7 @@ function formatsOf(tag2) {
     high: number({ style: "percent", maximumFractionDigits: 1, roundingMode: "ceil" }),
     bytes: number({ style: "unit", unit: "byte", unitDisplay: "long" }),
     date: new Intl.DateTimeFormat(tag2, date2),
+    day: new Intl.DateTimeFormat(tag2, { year: "numeric", month: "long", day: "numeric", timeZone: "UTC" }),
     shortDate: new Intl.DateTimeFormat(tag2, { ...date2, month: "short" })
   };
 }
@@ -58,6 +59,7 @@ var sureness = (q) => {
 };
 var bytes = (count) => formats.bytes.format(count);
 var date = (moment) => formats.date.format(new Date(moment));
+var day = (text) => formats.day.format(/* @__PURE__ */ new Date(`${text}T00:00:00Z`));
 var shortDate = (moment) => formats.shortDate.format(new Date(moment));
 
 // clients/survey/src/languages.js
@@ -2793,9 +2795,9 @@ var DeviceBudget = class _DeviceBudget {
     budget.fresh = await budget.update((stored) => {
       if (!stored) return { state: made(given, now2()), result: true };
       checked(stored);
-      const day = [stored.limits.day, given.day].filter((limit) => limit !== null);
-      const lower = { lifetime: Math.min(stored.limits.lifetime, given.lifetime), day: day.length ? Math.min(.../** @type {number[]} */
-      day) : null };
+      const day2 = [stored.limits.day, given.day].filter((limit) => limit !== null);
+      const lower = { lifetime: Math.min(stored.limits.lifetime, given.lifetime), day: day2.length ? Math.min(.../** @type {number[]} */
+      day2) : null };
       return { state: { ...stored, limits: lower }, result: false };
     });
     return budget;
@@ -4410,6 +4412,7 @@ var Survey = class {
     const here = priceHere(guarantee);
     const balance = await this.device.budget.balance();
     if (!promises(guarantee)) return [this.notice("nopromise"), this.listed(me), this.cost()];
+    if (me.turn && !me.turn.now) return [this.outOfTurn(me.turn), this.listed(me), this.cost(me, balance)];
     const fresh = !this.client?.memoises;
     const binding = me.limits.filter((limit) => me.quote.binding.includes(limit.period));
     if (me.erased || fresh && me.quote.binding.length) {
@@ -4654,6 +4657,11 @@ var Survey = class {
   notice(kind, ...more) {
     return el("div", { class: "notice", "data-notice": kind }, el("h2", {}, say(`notice.${kind}.title`)), el("p", {}, say(`notice.${kind}.text`)), more);
   }
+  /** @param {{ first: string, last: string }} turn */
+  outOfTurn(turn2) {
+    const days = { first: day(turn2.first), last: day(turn2.last) };
+    return el("div", { class: "notice", "data-notice": "turn" }, el("h2", {}, say("notice.turn.title")), el("p", {}, say("notice.turn.text", days)));
+  }
   /** @param {any} error */
   failed(error) {
     const code = error instanceof Problem ? error.code : "unexpected";
@@ -4682,8 +4690,8 @@ var collection = place && decodeURIComponent(place[1]);
 var link = collection ? taken(collection) : void 0;
 var page;
 async function start() {
-  const { lifetime = "", day } = document.body.dataset;
-  const budget = await DeviceBudget.open({ lifetime, day: day || void 0 });
+  const { lifetime = "", day: day2 } = document.body.dataset;
+  const budget = await DeviceBudget.open({ lifetime, day: day2 || void 0 });
   const outbox = new Outbox(budget);
   const delivery = new Delivery(outbox, (entry, why) => page?.changed(entry, why));
   const device = { budget, outbox, links: new Links(), delivery };
