@@ -30,7 +30,7 @@ from ldp_budget._files import alone_in, application_folder, create_private, othe
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
 from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
-from ldp_budget.ledger.storage import Attempt, UnstorableError
+from ldp_budget.ledger.storage import Attempt, UnstorableError, newer_tables
 
 from . import citus, pool, schema
 from . import schema as catalog
@@ -104,6 +104,7 @@ _LOCK = f"{END} WHERE partition = ANY(%b::int4[]) ORDER BY partition FOR UPDATE"
 _LOCK_FREE = f"{_LOCK} SKIP LOCKED"
 _LOCK_ONE = f"{END} WHERE partition = %s FOR UPDATE"
 """Statement of a sharded engine, which plans it faster."""
+_FORMAT = "SELECT value FROM meta WHERE name = 'schema'"
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done
 _UNPREPARED = ("26000", "42P05")  # another session has prepared the statement
 _BUSY = "55P03"
@@ -332,6 +333,8 @@ class PostgresStore:
             needed, free = (partitions[:1], partitions[1:]) if some else (partitions, [])
             locked = [self._lock(unit, each) for each in self._by_shard(needed)]
             locked += [unit.run(_LOCK_FREE, (each,)) for each in self._by_shard(free)]
+            # After the locks: an upgrade locks the table, so it ends before this transaction reads it, or begins after it.
+            newest = unit.run(_FORMAT)
             places = None if those is None else those.ask_places(unit, partitions)
             ahead = None if hint is None else PrefetchedRows(unit, hint)
             try:
@@ -345,6 +348,7 @@ class PostgresStore:
                     raise
                 those.detour(partitions)  # the check of the node refuses its users, and no others
                 raise _Again("unsafe", str(error)) from error
+            self._judge_format(newest)
             ends = {row[0]: end_of(row) for row in chain.from_iterable(locked)}
             gone = {*needed} - ends.keys()
             if gone:
@@ -382,6 +386,13 @@ class PostgresStore:
         with _plainly(self.name), self._connections.lend() as connection, self._looking(connection):
             if self._cluster is not None:
                 self._cluster.locate(connection)
+
+    def _judge_format(self, answer: Cursor[Any]) -> None:
+        """Raise `LedgerError` if a newer ldp-budget has upgraded the tables since this process has opened them."""
+        row: Any = answer.fetchone()
+        version = "?" if row is None else bytes(row[0]).decode("ascii", "replace")
+        if version != str(schema.SCHEMA_VERSION):
+            raise newer_tables(self.name, schema.SCHEMA_VERSION, version)
 
     def _tables_are_due(self) -> bool:
         return time.monotonic() - self._tables_checked >= _TABLES_SECONDS

@@ -81,6 +81,12 @@ class PartitionsFailedError(LedgerError):
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
 
 
+def newer_tables(ledger: str, known: int, found: object) -> LedgerError:
+    """Return the error of an open ledger whose tables a newer ldp-budget has upgraded."""
+    why = f"its tables were upgraded to version {found}, and this process knows version {known}. Nothing was charged"
+    return LedgerError(ledger, why, hint="Install the newer ldp-budget and start this process again.")
+
+
 def unreadable(ledger: str, error: Exception, then: str = "") -> LedgerError:
     """Return the error for an error of code that reads stored values: a value changed by hand can raise any."""
     why = f"a stored value cannot be read: {error or type(error).__name__}{then}"

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from ..._files import alone_in, create_private, others_have_access, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import key_file, keyed_hashing
+from ..storage import newer_tables
 from .fork_gate import GatedConnection
 from .schema import APPLICATION_ID, SCHEMA_VERSION, create_tables, fill, version_of
 
@@ -451,6 +452,13 @@ def _make_durable(connection: sqlite3.Connection) -> None:
 def cache_for_writing(connection: sqlite3.Connection) -> None:
     """Let the connection that writes keep more pages: a bulk run reads the whole index of user hashes every time."""
     connection.execute(f"PRAGMA cache_size = -{_WRITE_KILOBYTES}")
+
+
+def check_version(connection: sqlite3.Connection, path: str) -> None:
+    """Raise `LedgerError` if a newer ldp-budget has upgraded the tables. Call it in a transaction, before any write."""
+    version = version_of(connection)
+    if version > SCHEMA_VERSION:
+        raise newer_tables(path, SCHEMA_VERSION, version)
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:

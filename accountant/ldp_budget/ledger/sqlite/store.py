@@ -182,6 +182,8 @@ class SqliteStore:
                         version = connection.execute("PRAGMA data_version").fetchone()[0]
                         # After an interrupted transaction, the head must be read again.
                         known, self._known_end = self._known_end, (0, None)
+                        if known[0] != version:  # another connection has committed: it may have a newer format
+                            connections.check_version(connection, self.name)
                         synced, self._synced = self._synced, 0
                         rows = SqliteRows(connection, known[1] if known[0] == version else None)
                         attempt = _Attempt({0: rows})
