@@ -43,7 +43,7 @@ const number = (/** @type {any} */ question) => [{ name: question.name, read: (/
 /** Ticks: one question of ours for all of them, or a yes or no for each. */
 const ticks = (/** @type {any} */ question, /** @type {Map<string, Wanted>} */ wanted) =>
   wanted.get(question.name)?.definition.at_most !== undefined
-    ? [{ name: question.name, read: (/** @type {any} */ value) => value ?? [], choices: choicesOf(question) }]
+    ? [{ name: question.name, read: (/** @type {any} */ value) => (value?.length || isOptional(wanted.get(question.name)?.definition.answers) ? value : []), choices: choicesOf(question) }]
     : choicesOf(question).map((/** @type {any} */ item) => ({ name: partOf(question.name, item, wanted), read: (/** @type {any} */ value) => ((value ?? []).includes(item) ? "yes" : "no"), choices: ["yes", "no"] }));
 /** @param {string} name @param {any} part @param {Map<string, any>} wanted */
 const partOf = (name, part, wanted) => [`${name}/${part}`, `${name}_${part}`].find((each) => wanted.has(each)) ?? `${name}/${part}`;
@@ -310,7 +310,7 @@ function answersOf(shown, wanted) {
       const { definition, owner } = /** @type {Wanted} */ (wanted.get(name));
       const own = definition.answers;
       const answer = question.isVisible === false && isOptional(own) ? undefined : read(question.value);
-      const given = answer === undefined && isOptional(own) ? NO_ANSWER : typeof answer === "number" && own ? `${answer}` : answer;
+      const given = (answer === undefined || answer.length === 0) && isOptional(own) ? (definition.at_most === undefined ? NO_ANSWER : [NO_ANSWER]) : typeof answer === "number" && own ? `${answer}` : answer;
       if (definition.items) answers[owner] = { ...answers[owner], [name]: given };
       else answers[name] = given;
     }

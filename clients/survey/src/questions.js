@@ -10,6 +10,8 @@ import { language, plain, say } from "./texts.js";
 
 /** The most answers shown as choices; more are shown as a list. */
 const FEW = 12;
+/** Whether an answer is that of nobody who answered: the last one of an optional question. */
+const isMissing = (/** @type {string} */ name, /** @type {string[]} */ names) => name === "no answer" && name === names[names.length - 1];
 const MOST_TEXT = 1000;
 /** The most characters of answers in a row. */
 const MOST_SHORT = 3;
@@ -117,14 +119,17 @@ export class Question {
     const hint = el("p", { class: "hint", id: this.id("range") }, most < names.length ? say("ask.ticks", { most }) : say("ask.ticks_any"));
     const box = (/** @type {string} */ text, /** @type {any} */ own) =>
       el("label", { class: "choice" }, el("input", { type: "checkbox", name: this.name, "aria-describedby": `${hint.id} ${error.id}`, ...own }), el("span", {}, text));
-    const none = box(say("ask.none"), { value: "", "data-none": true });
+    const none = box(say("ask.none"), { value: "", "data-alone": true });
     const onchange = (/** @type {any} */ { target }) => {
       this.say("");
-      // None of them and one of them exclude each other.
-      if (target.checked) for (const each of this.all) if (("none" in each.dataset) !== ("none" in target.dataset)) each.checked = false;
+      // None of them, and no answer, exclude all others.
+      const excludes = (/** @type {any} */ each) => each !== target && ("alone" in each.dataset || "alone" in target.dataset);
+      if (target.checked) for (const each of this.all.filter(excludes)) each.checked = false;
     };
-    const options = names.map((/** @type {string} */ name, /** @type {number} */ i) => box(answers[i], { value: name }));
-    return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options, none);
+    const options = names.map((/** @type {string} */ name, /** @type {number} */ i) =>
+      box(answers[i], { value: name, ...(isMissing(name, names) ? { "data-alone": true } : {}) }));
+    const last = options.length - (isMissing(names[names.length - 1], names) ? 1 : 0);
+    return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options.slice(0, last), none, options.slice(last));
   }
 
   /** A row of answers for each item of a grid. */
@@ -219,7 +224,7 @@ export class Question {
   answer(form) {
     if (this.ticks !== undefined) {
       const ticked = this.all.filter((each) => each.checked);
-      const names = ticked.filter((each) => !("none" in each.dataset)).map((each) => each.value);
+      const names = ticked.map((each) => each.value).filter(Boolean);
       return ticked.length && names.length <= this.ticks ? names : undefined;
     }
     if (this.items) {

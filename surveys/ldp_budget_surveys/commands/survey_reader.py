@@ -22,7 +22,7 @@ from ldp_budget_cli.errors import did_you_mean
 from ldp_budget_cli.input_tables import WIDTHS, ArrowTable, Row
 from ldp_budget_cli.people import Footers, kind_of_no_user
 
-from ..questionnaires.survey_questions import NO_ANSWER
+from ..questionnaires.questionnaire import NO_ANSWER
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
 from .tick_columns import option_columns, ticked
 
@@ -106,7 +106,12 @@ class SurveyReader(AnswerReader):
         column = self._columns[question.name]
         if not isinstance(question.domain, TickSets) or canonical_text(column) in table.columns:
             return []
-        return option_columns(table.columns, column, question.categories or ()) or []
+        return option_columns(table.columns, column, self._options(question)) or []
+
+    def _options(self, question: Question) -> tuple[str, ...]:
+        """Return the options of a question of ticks that a table has columns for."""
+        at = self._survey.questions.index(question)
+        return (question.categories or ())[: -1 if self._optional[at] else None]
 
     def _of_rows(self, table: CsvTable | SheetTable, place: int, user_place: int | None) -> Iterator[Batch]:
         each = table.rows()
@@ -196,7 +201,7 @@ class SurveyReader(AnswerReader):
         """Return the answer in the cells of a question: one for each item of a grid; None if the row was left out without one."""
         question = self._survey.questions[at]
         if question.asked_items is None and self._boxes[at]:
-            cells = [ticked(cells, question.categories or ())]
+            cells = [ticked(cells, self._options(question))]
         texts = [text if text in self._missing else self._question_texts[at](text) for text in cells]
         for place, text in enumerate(texts):
             if self._optional[at] and (text in self._missing or not text):

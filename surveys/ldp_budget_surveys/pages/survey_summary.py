@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.reports.partial_aggregate import is_partial, open_files
 from ldp_budget.reports.public_attributes import count_combinations
 
+from ..questionnaires.questionnaire import NO_ANSWER
 from ..questionnaires.scales import BELOW, IN_BOX
 from ..questionnaires.survey_collection import SurveyCollection
-from ..questionnaires.survey_questions import NO_ANSWER, SCALE, YES_NO
+from ..questionnaires.survey_questions import SCALE, YES_NO
 from .ledger_facts import Charges, LedgerState, ledger_facts
 from .translations import texts
 

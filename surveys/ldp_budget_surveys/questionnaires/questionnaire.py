@@ -55,6 +55,8 @@ _RESERVED = frozenset(
 )
 """Names that no question may have: `estimate --json` uses them, next to the names of the questions."""
 _MOST_NAME = 64
+NO_ANSWER = "no answer"
+"""The last answer of an optional question: it is randomized like any other, so no report shows who skipped it."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,11 @@ class Question:
             return self._number_of_all(answer, position)
         if self.categories is not None and isinstance(self.domain, TickSets):
             try:
-                return float(self.domain.named([answer], self.categories)[0])
+                number = int(self.domain.named([answer], self.categories)[0])
+                ticks = self.domain.ticks_of(number)
+                if len(ticks) > 1 and self.categories[ticks[-1]] == NO_ANSWER:
+                    raise OutsideDomain(f"{NO_ANSWER} alone, or other options", answer, position)
+                return float(number)
             except OutsideDomain as error:
                 raise OutsideDomain(f"{error.domain} ({self.name})", answer, position, hint=error.hint) from None
         if self.answers is not None:

@@ -16,6 +16,7 @@ from ldp_budget.sdk.domain import Categories
 from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
+from .questionnaire import NO_ANSWER
 from .scales import (
     MEAN,
     NPS,
@@ -40,8 +41,6 @@ AXES = ("linear", "log")
 ANY = "any"
 """`at_most` of a question with any number of ticks."""
 YES_OR_NO = ("yes", "no")
-NO_ANSWER = "no answer"
-"""The last answer of an optional question: it is randomized like any other, so no report shows who skipped it."""
 _NO_ANSWERS = {"de": "keine Angabe", "ko": "응답하지 않음"}
 
 

@@ -11,7 +11,7 @@ from ldp_budget._validation import canonical_text, shown
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.sdk.domain import check_categories
 
-from .questionnaire import check_question_name
+from .questionnaire import NO_ANSWER, check_question_name
 from .scales import (
     BELOW,
     IN_BOX,
@@ -32,7 +32,6 @@ from .survey_questions import (
     CHOICE,
     GRID,
     KINDS,
-    NO_ANSWER,
     NUMBER,
     QUANTILE,
     SCALE,
@@ -183,10 +182,10 @@ def question_in(given: Any, number: int, place: str) -> SurveyQuestion:
         categories = None if numeric else YES_OR_NO if kind == YES_NO else _categories(table)
     optional = table.flag("optional")
     if optional:
-        if categories is None or kind == TICK:
+        if categories is None:
             hint = "Ask in categories, or leave optional out: a number has no place for an answer that is missing."
             hint = 'Take report = "shares" or "top-box", or leave optional out.' if kind == SCALE else hint
-            raise table.invalid("optional", "false, or left out, for a number, a mean or a list of ticks", hint)
+            raise table.invalid("optional", "false, or left out, for a number or a mean", hint)
         if NO_ANSWER in categories:
             raise table.invalid("categories", f"without {NO_ANSWER!r}, which optional = true adds", "Remove it.")
         categories = (*categories, NO_ANSWER)
@@ -202,7 +201,7 @@ def question_in(given: Any, number: int, place: str) -> SurveyQuestion:
         dict(languages_in(table, _GRID_WORDS if kind == GRID else _QUESTION_WORDS)),
         unit,
         table.flag("biased"),
-        _at_most(table, categories or ()) if kind == TICK else ANY,
+        _at_most(table, len(categories or ()) - optional) if kind == TICK else ANY,
         table.flag("pairs"),
         _scale(table),
         _probabilities(table),
@@ -296,11 +295,11 @@ def _probabilities(table: Table) -> tuple[Decimal, ...]:
     return tuple(sorted({each for each in numbers if each is not None}))
 
 
-def _at_most(table: Table, categories: tuple[str, ...]) -> int | str:
+def _at_most(table: Table, options: int) -> int | str:
     found = table.data.get("at_most", ANY)
-    if found == ANY or (type(found) is int and 1 <= found <= len(categories)):
+    if found == ANY or (type(found) is int and 1 <= found <= options):
         return found  # type: ignore[no-any-return]
-    raise table.invalid("at_most", f'"any", or a whole number from 1 to the number of options, {len(categories)}')
+    raise table.invalid("at_most", f'"any", or a whole number from 1 to the number of options, {options}')
 
 
 def _end(table: Table, key: str) -> Decimal:

@@ -73,8 +73,8 @@
     answer = 1                      # of the items each person answers so many; left out: the number of least variance
     index = false                   # true: the device sends the mean of its answers to all items, one number
 
-A question of kind `choice` or `yes-no` with `optional = true` has one more answer, "no answer", which is randomized too. So
-has a scale of which the shares or a top box are reported.
+A question of kind `choice`, `yes-no` or `tick` with `optional = true` has one more answer, "no answer", which is randomized
+too. So has a scale of which the shares or a top box are reported.
 
 Without `mechanism`, a question gets the mechanism with the smallest predicted error. Without `epsilon`, each asked
 question gets an equal part of the survey's. A mechanism whose estimates are biased, such as `bounded-laplace`, needs

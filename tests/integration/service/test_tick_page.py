@@ -37,6 +37,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with Accountant(tmp_path_factory.mktemp("ticks") / "budget.db") as accountant:
         accountant.set_policy("default", [Limit("lifetime", epsilon="8")])
         accountant.add_collection(survey_collection(survey))
+        asked = SurveyQuestion(
+            "used",
+            "Used?",
+            "tick",
+            (*OPTIONS, "no answer"),
+            at_most=2,
+            optional=True,
+            languages={"ko": {"text": "?"}},
+        )
+        accountant.add_collection(survey_collection(Survey("skipped", (asked,), Decimal(2), minimum_group=1)))
         with running(accountant) as made:
             yield made
 
@@ -83,6 +93,20 @@ def test_tick_page_takes_none_of_these_as_the_empty_set(site: Site, device: Any)
     page.get_by_label("None of these").check()
     page.click(SEND)
     page.wait_for_selector(ARRIVED)
+
+
+def test_tick_page_takes_no_answer_alone_where_the_question_is_optional(site: Site, device: Any) -> None:
+    page = opened(device(), site.link("skipped", "skipped"))
+    assert page.locator("fieldset label").all_inner_texts()[-2:] == ["None of these", "no answer"]
+    page.get_by_label("None of these").check()
+    page.get_by_label("no answer").check()
+    assert boxes(page) == [False] * 6 + [True]
+    page.locator("input[type=checkbox]").first.check()
+    assert boxes(page) == [True] + [False] * 6
+    page.get_by_label("no answer").check()
+    page.click(SEND)
+    page.wait_for_selector(ARRIVED)
+    assert len(site.taken("skipped")) == 1
 
 
 @pytest.mark.parametrize("spoken", ["en", "ko"])

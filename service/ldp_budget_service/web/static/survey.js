@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 39 files with the digest 7e91c6ed6f3b1b9744fffdd8c8226a31dcbeae5e390eaf402d5282ddfd6ea838
+// made by clients/survey/build.mjs from 39 files with the digest 08400ef22eded7342f92acbd743c6df27f6110c1daa11898da1808f730354663
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -3981,6 +3981,7 @@ function checkLayout({ ask, report, questions }, clients) {
 
 // clients/survey/src/questions.js
 var FEW = 12;
+var isMissing = (name, names) => name === "no answer" && name === names[names.length - 1];
 var MOST_TEXT = 1e3;
 var MOST_SHORT = 3;
 var MOST_SETS = 64;
@@ -4069,15 +4070,15 @@ var Question = class {
     );
     const hint = el("p", { class: "hint", id: this.id("range") }, most < names.length ? say("ask.ticks", { most }) : say("ask.ticks_any"));
     const box = (text, own) => el("label", { class: "choice" }, el("input", { type: "checkbox", name: this.name, "aria-describedby": `${hint.id} ${error.id}`, ...own }), el("span", {}, text));
-    const none = box(say("ask.none"), { value: "", "data-none": true });
+    const none = box(say("ask.none"), { value: "", "data-alone": true });
     const onchange = ({ target }) => {
       this.say("");
-      if (target.checked) {
-        for (const each of this.all) if ("none" in each.dataset !== "none" in target.dataset) each.checked = false;
-      }
+      const excludes = (each) => each !== target && ("alone" in each.dataset || "alone" in target.dataset);
+      if (target.checked) for (const each of this.all.filter(excludes)) each.checked = false;
     };
-    const options = names.map((name, i) => box(answers2[i], { value: name }));
-    return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options, none);
+    const options = names.map((name, i) => box(answers2[i], { value: name, ...isMissing(name, names) ? { "data-alone": true } : {} }));
+    const last = options.length - (isMissing(names[names.length - 1], names) ? 1 : 0);
+    return el("fieldset", { class: "question", onchange }, el("legend", { class: this.hidden }, this.legend), hint, error, options.slice(0, last), none, options.slice(last));
   }
   /** A row of answers for each item of a grid. */
   grid() {
@@ -4168,7 +4169,7 @@ var Question = class {
   answer(form) {
     if (this.ticks !== void 0) {
       const ticked = this.all.filter((each) => each.checked);
-      const names = ticked.filter((each) => !("none" in each.dataset)).map((each) => each.value);
+      const names = ticked.map((each) => each.value).filter(Boolean);
       return ticked.length && names.length <= this.ticks ? names : void 0;
     }
     if (this.items) {
