@@ -15,6 +15,7 @@ from ldp_budget_cli.output import json_option, next_step, print_json, print_rows
 from ldp_budget_cli.tables import print_fields, print_row_table
 
 from .named_surveys import survey_of
+from .survey_forms import export, import_
 from .survey_plan import panel_option, plan_survey, respondents_option, total_epsilon_option
 
 if TYPE_CHECKING:
@@ -306,3 +307,7 @@ def list_(ctx: click.Context, form: str | None) -> None:
         print_row_table(rows)
     else:
         print_note("There are no surveys. Add one: ldp-budget survey add FILE.toml")
+
+
+survey.add_command(import_)
+survey.add_command(export)

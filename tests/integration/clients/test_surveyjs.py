@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from chromium import devices
+from command_line import CommandLine
 from javascript import node
 from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
 from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
@@ -32,6 +33,7 @@ QUESTIONS = (
     ),
     SurveyQuestion("faith", "What do you believe?", categories=("zeus", "wotan", "no answer"), optional=True),
 )
+ALL_KINDS = Path(__file__).parents[2] / "data" / "all_kinds.toml"
 RAW = re.compile(
     "splendid|middling|dreadful|7\\.25(?!\\dZ)|scarce|plenty|absinthe|bourbon|cider|zeus|wotan|\\bmood\\b.{1,6}:"
 )
@@ -508,3 +510,26 @@ def test_survey_is_protected_once_and_with_the_agreed_definition(page: Any, site
     assert "the definition has the digest" in page.evaluate(
         "(o) => refused(o)", {"json": form(), "definition": altered}
     )
+
+
+def test_exported_form_with_every_kind_of_question_is_accepted_and_reported(
+    page: Any, site: Site, command: CommandLine
+) -> None:
+    command("survey", "add", ALL_KINDS)
+    exported = json.loads(command("survey", "export", "health", "--surveyjs").stdout)
+    agreed = json.loads(command("collection", "show", "health", "--client").stdout)
+    start(page, site, json=exported, definition=agreed)
+    assert page.evaluate("survey.getAllQuestions().length") == len(exported["pages"][0]["elements"])
+    page.evaluate("survey.locale = 'ko'")
+    for text in ("건강", "기분?", "좋음", "예", "국", "낮음"):
+        assert page.locator(f"text={text}").count() >= 1, text
+    given = {
+        **{"mood": "fair", "smoke": True, "drugs": False, "sleep": -0.25, "income": 12.5, "rate": 4},
+        **{"drink": ["beer", "milk"], "many": "j", "food": {"soup": "low", "fish": "high"}},
+        **{"rent": {"one": "2"}, "phq": {"one": "0", "two": "3", "three": "1"}},
+    }
+    page.evaluate("(given) => answer(given)", given)
+    done = page.evaluate("complete()")
+    assert (done["state"], done["said"]) == ("completed", "")
+    (report,) = reports(site)
+    assert len(report) == 2 * agreed["report"]["bytes"]

@@ -58,7 +58,10 @@ def imports() -> grimp.ImportGraph:
         ("ldp_budget_cli", {"click", "matplotlib"}),
         (
             "ldp_budget_surveys",
-            {"numpy", "scipy", "cryptography", "apache_beam", "formulaic", "openpyxl", "pandas", "weasyprint"},
+            {
+                *("numpy", "scipy", "cryptography", "apache_beam", "formulaic", "openpyxl", "pandas", "pyxform"),
+                "weasyprint",
+            },
         ),
         ("ldp_budget_verify", {"numpy", "scipy", "pytest"}),
     ],

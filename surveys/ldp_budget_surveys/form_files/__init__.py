@@ -1,0 +1,1 @@
+"""Forms of other tools: XLSForm is read, SurveyJS is written."""
