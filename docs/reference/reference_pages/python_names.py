@@ -64,9 +64,8 @@ OVER_HTTP: Names = ((client, ("Client", "ServiceProblem")),)
 PARTS: tuple[tuple[str, str, Names], ...] = (
     (
         "Parts of a plugin",
-        "[Writing a plugin](../../tutorials/writing-a-plugin.md) uses these names, and [Plugin hooks]"
-        "(../../tutorials/plugin-hooks.md) lists every hook. Names that are neither there nor here can change with any "
-        "release.",
+        "[Writing a plugin](../../tutorials/writing-a-plugin.md) uses these names, and a page lists [every "
+        "hook](../../tutorials/plugin-publish.md#hooks-of-a-module). All other names can change with any release.",
         (
             (domain, ("Categories", "Interval")),
             (fields, ("real", "optional_real", "integer", "optional_integer", "choice", "flag", "matrix")),

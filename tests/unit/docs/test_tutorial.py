@@ -47,12 +47,12 @@ def test_every_hook_is_listed_with_its_exact_signature_and_nothing_else_is() -> 
         hookspecs.guarantee_of,
         hookspecs.source_of,
     )
-    listed = re.findall(r"^- `([^`]+)`", (TUTORIALS / "plugin-hooks.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(r"^- `([^`]+)`", (TUTORIALS / "plugin-publish.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert listed == [hook.__name__ + str(inspect.signature(hook)).replace("'", "") for hook in plugins]
 
 
 def test_hook_page_names_only_members_of_the_classes() -> None:
-    page = (TUTORIALS / "plugin-hooks.md").read_text(encoding="utf-8").partition("\n## Names of a mechanism\n")[2]
+    page = (TUTORIALS / "plugin-publish.md").read_text(encoding="utf-8").partition("\n## Names of a mechanism\n")[2]
     members = {
         name
         for owner in (Mechanism, FrequencyMechanism, NumericMechanism)
