@@ -31,7 +31,7 @@ def number(value: float | Decimal) -> str:
 
 def limit_text(limit: Limit) -> str:
     """Return a limit in words, such as `lifetime ε = 8 at δ = 1e-06 (zcdp)`."""
-    return f"{limit.label} {promise_text(limit)} ({limit.rule})"
+    return f"{limit.scoped_period} {promise_text(limit)} ({limit.rule})"
 
 
 def promise_text(limit: Limit) -> str:

@@ -142,7 +142,7 @@ class Limit:
                 "limit",
                 f"{_FORM} with DELTA > 0 under rule {self.rule}, which converts to (epsilon, delta)",
                 "0",
-                hint=f"For example: {self._counting}={canonical(self.epsilon)},1e-6,{self.rule}",
+                hint=f"For example: {self.scoped_period}={canonical(self.epsilon)},1e-6,{self.rule}",
             )
         if self.aside and self.rule in ("basic", "gdp"):
             raise InvalidParameter("limit", f"one without a delta set aside under rule {self.rule}", self.aside)
@@ -151,9 +151,7 @@ class Limit:
 
     def __str__(self) -> str:
         delta = [self.delta_text] if self.delta or self.rule != "basic" else []
-        return (
-            f"{self._counting}={','.join([canonical(self.epsilon), *delta, *[self.rule] * (self.rule != 'basic')])}"
-        )
+        return f"{self.scoped_period}={','.join([canonical(self.epsilon), *delta, *[self.rule] * (self.rule != 'basic')])}"
 
     def __repr__(self) -> str:
         more = {"delta": self.delta, "rule": self.rule, "aside": self.aside, "scope": self.scope}
@@ -209,13 +207,14 @@ class Limit:
         return gauge_named(self.period, self.measure, scope=self.scope)
 
     @property
-    def _counting(self) -> str:
+    def scoped_period(self) -> str:
+        """The period, after the scope if the limit has one, such as `attribute:health:month`."""
         return f"{self.scope}:{self.period}" if self.scope else self.period
 
     @property
     def label(self) -> str:
         """The limit's name in results: its period, its scope if it has one, and its share if it belongs to one."""
-        return self._counting
+        return self.scoped_period
 
     @property
     def counts_all(self) -> bool:
