@@ -60,10 +60,10 @@ def imports() -> grimp.ImportGraph:
             "ldp_budget_surveys",
             {
                 *("numpy", "scipy", "cryptography", "apache_beam", "formulaic", "openpyxl", "pandas", "pyxform"),
-                "weasyprint",
+                *("click", "matplotlib", "weasyprint"),
             },
         ),
-        ("ldp_budget_verify", {"numpy", "scipy", "pytest"}),
+        ("ldp_budget_verify", {"numpy", "scipy", "click", "pytest"}),
     ],
 )
 def test_packages_import_the_listed_packages_only(
