@@ -173,9 +173,9 @@ MUTANTS = (
     ),
     Mutant(
         "untagged-charge-counts-in-no-scope",
-        "accountant/ldp_budget/ledger/calendar.py",
-        "and (not self.scope or not tags or self.scope in tags)",
-        "and (not self.scope or self.scope in tags)",
+        "accountant/ldp_budget/_tags.py",
+        "return not scope or not tags or scope in tags",
+        "return not scope or scope in tags",
         "unit/accounting/test_scoped_limits.py",
     ),
     Mutant(

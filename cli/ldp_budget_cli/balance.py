@@ -286,6 +286,8 @@ def _show_one(ledger: BudgetClient, user: str, policy: str, shuffled: int | None
     if found.limits:
         rows = [row for state in found.limits for row in _state_rows(state)]
         print_table(("limit", "rule", "amount", "of", "spent", "left", "resets (UTC)"), rows)
+        if any(state.limit.scope for state in found.limits):
+            print_note("What is linked to an attribute can be inferred up to the total of all charges")
     if found.quotas:
         _print_plan(ledger, found)
     if odometer is not None:

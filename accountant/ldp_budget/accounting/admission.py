@@ -162,7 +162,7 @@ def cost_of(
     costs, charge = request.costs_in(windows, terms.share, account), request.charge
     rooms, units = [], []
     for limit in terms.limits:
-        added, unit = costs[limit.gauge], charge.cost_under(limit.measure)
+        added, unit = costs[limit.gauge], charge.cost_in(limit.scope, limit.measure)
         rooms.append((limit, limit.gauge, tuple([(n, _room(most, added[n]), unit[n]) for n, most in limit.counted])))
         units.append((limit.gauge, tuple([(n, most, unit[n]) for n, most in limit.counted])))
     checked = charge.checked

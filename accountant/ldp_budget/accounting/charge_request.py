@@ -251,10 +251,13 @@ class ChargeRequest:
         Memoised reports cost what they add to the earlier reports of their mechanism in the account.
         """
         counting = [(gauge, window) for gauge, window in windows.items() if window.counts(share, self.charge.tags)]
-        charge, reports, cost = self.charge, self.reports, self.template.cost
+        charge, reports = self.charge, self.reports
         if self.curve is None:
+            cost = self.template.cost
             return {
-                gauge: charge.cost_under(window.measure).times(reports) if window.measure else cost
+                gauge: charge.cost_in(window.scope, window.measure).times(reports)
+                if window.measure or charge.parts
+                else cost
                 for gauge, window in counting
             }
         return {

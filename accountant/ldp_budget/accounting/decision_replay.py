@@ -16,11 +16,10 @@ partition. So two checks are left out for them: the newest version of a policy, 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..guarantees import Guarantee, Memoised, from_json
+from ..guarantees import Guarantee, Memoised
 from ..guarantees.fixed_point import ZERO, Costs, add_amounts
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window
 from ..ledger.calendar import LIFETIME, ByWindows, Moment, holds, is_sliding, measure_in, name_at, share_in
@@ -78,9 +77,9 @@ class DecisionReplay:
 
     def __init__(self, past: Past) -> None:
         self._copied, self._last = past.copied, past.last
-        self._guarantees: dict[int, Guarantee] = {}
         self._promises = {charge.number: charge.guarantee for charge in past.charges}
-        self._tags = {charge.number: charge.tags for charge in past.charges}
+        self._charges = {charge.number: charge for charge in past.charges}
+        self._known: dict[int, Promise] = {}
         self._versions = _versions(past)
         # Among copied entries, the repairs of one partition can be mixed with those of another.
         self._repairs = [
@@ -144,7 +143,9 @@ class DecisionReplay:
             return None
         if isinstance(guarantee, Memoised) or repeats_unknown_draws(policy, policy.limits, guarantee):
             return None  # the cost of memoised reports depends on all before
-        limits, tags = [], self._tags[charge]
+        limits, tags = [], self.known(charge).tags
+        if self.known(charge).parts:
+            return None
         gauges, names_at = self._counted(tags)
         for limit in policy.limits_for(None, tags):
             if limit.measure is not None or is_sliding(limit.gauge):
@@ -164,13 +165,13 @@ class DecisionReplay:
 
     def guarantee(self, charge: int) -> Guarantee:
         """Return the guarantee of a priced mechanism."""
-        if charge not in self._guarantees:
-            self._guarantees[charge] = from_json(json.loads(self._promises[charge]))
-        return self._guarantees[charge]
+        return self.known(charge).guarantee
 
-    def tags(self, charge: int) -> tuple[str, ...]:
-        """Return the tags of a priced mechanism."""
-        return self._tags[charge]
+    def known(self, charge: int) -> Promise:
+        """Return the promise of a priced mechanism."""
+        if charge not in self._known:
+            self._known[charge] = Promise.of(self._charges[charge])
+        return self._known[charge]
 
     def promise(self, charge: int) -> str:
         """Return the guarantee as stored text, by which the quotas of plans are counted."""
@@ -198,11 +199,7 @@ class DecisionReplay:
     def empty(self, before: int) -> Replay:
         """Return an empty replay, with the clock repairs before an entry."""
         since = dict.fromkeys(self._gauges, -_NEVER)
-        return Replay(
-            since,
-            lambda charge: Promise(self.guarantee(charge), self.tags(charge)),
-            [repair for repair in self._repairs if repair.entry < before],
-        )
+        return Replay(since, self.known, [repair for repair in self._repairs if repair.entry < before])
 
     def repairs_between(self, first: int, last: int) -> int:
         """Return the number of clock repairs between two entries."""
@@ -322,7 +319,7 @@ class _AccountReplay:
             yield EntryProblem("journal: entry ", [entry.number], after, "share")
         promise = self._past.promise(entry.priced_mechanism)
         quota = None if policy.plan is None else policy.plan.count(promise)
-        tags = self._past.tags(entry.priced_mechanism)
+        tags = self._past.known(entry.priced_mechanism).tags
         limits = policy.limits_for(None if share is None else share.name, tags)
         guarantee = self._past.guarantee(entry.priced_mechanism)
         why = inadmissible(policy, guarantee, quota) or repeats_unknown_draws(policy, limits, guarantee)

@@ -237,12 +237,16 @@ def charge_alike(
         return users
     batch = transaction.batch(sorted(users))
     limited = [(windows[limit.gauge], limit) for limit in terms.limits]
-    rooms = [(window.name, limit.remaining_room(charge.cost_under(window.measure))) for window, limit in limited]
+    rooms = [
+        (window.name, limit.remaining_room(charge.cost_in(window.scope, window.measure))) for window, limit in limited
+    ]
     refused = batch.refuse(rooms)
     if len(refused) < len(users):
         transaction.open_accounts(batch)
         mine = [window for window in windows.values() if window.counts(terms.share, charge.tags)]
-        transaction.charge_batch(batch, {window.name: charge.cost_under(window.measure) for window in mine})
+        transaction.charge_batch(
+            batch, {window.name: charge.cost_in(window.scope, window.measure) for window in mine}
+        )
         common = (transaction.moment.micros, SPENT, charge.store(transaction), terms.number, *charge.cost)
         transaction.append_batch(batch, common, api_key, note, terms.share)
     return refused

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._files import canonical_json
+from .._tags import counts_in
 from .._validation import check_instance, check_many, check_name, check_switch, check_text, shown, shown_with_type
 from ..errors import InvalidParameter
 from ..guarantees.fixed_point import (
@@ -187,7 +188,7 @@ class Policy:
         """
         found = self.share(share)
         limits = self.limits if found is None else (*self.limits, *found.limits)
-        return limits if not tags else tuple([limit for limit in limits if limit.scope in ("", *tags)])
+        return limits if not tags else tuple([limit for limit in limits if counts_in(limit.scope, tags)])
 
     def limits_shown_to(self, share: str | None) -> tuple[Limit, ...]:
         """The limits that apply to a caller with a share; without a share all limits, including those of all shares.

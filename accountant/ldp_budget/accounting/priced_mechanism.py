@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._files import canonical_json
 from .._later import Later
-from .._tags import with_tags
+from .._tags import ANY, part_of, with_tags
 from .._validation import shown, shown_with_type
 from ..errors import InvalidParameter
 from ..guarantees import Guarantee
@@ -45,11 +45,17 @@ class PricedMechanism:
         self.declared = canonical_json(mechanism.declared)
         self.promise = canonical_json(self.guarantee.to_json())
         self.cost = self.guarantee.costs()
-        self.tags = tags
-        self.stored_as = self.fingerprint, self.promise, with_tags(self.collection, tags)
+        own = chosen.losses if isinstance(chosen, Collection) else {}
+        if own.get(ANY) == self.guarantee:
+            own = {}  # each scope counts all of it
+        self.parts = {tag: part for tag, part in own.items() if tag not in tags and part != self.guarantee}
+        """The guarantee of a report about single tags, where it is another one."""
+        said = {tag: canonical_json(self.parts[tag].to_json()) if tag in self.parts else "" for tag in {*own, *tags}}
+        self.tags = tuple(sorted(said))
+        self.stored_as = self.fingerprint, self.promise, with_tags(self.collection, said)
         """What identifies the stored priced mechanism."""
         self._chosen = mechanism
-        self._measured: dict[str, Costs] = {}
+        self._measured: dict[tuple[str, str | None], Costs] = {}
         self._proved: bool | None = None
 
     @property
@@ -61,13 +67,15 @@ class PricedMechanism:
             self._proved = certification.in_proved_range(self._chosen)
         return certification.level_of(type(self._chosen), self._proved)
 
-    def cost_under(self, measure: str | None) -> Costs:
-        """Return the cost of one report in windows with this measure; None is the plain cost."""
-        if measure is None:
+    def cost_in(self, scope: str, measure: str | None) -> Costs:
+        """Return the cost of one report in windows of a scope (empty: of none) with this measure; None: without one."""
+        if measure is None and not self.parts:
             return self.cost
-        if measure not in self._measured:
-            self._measured[measure] = measured(self.guarantee, measure)
-        return self._measured[measure]
+        key = scope if self.parts else "", measure
+        if key not in self._measured:
+            part = part_of(scope, self.tags, self.parts) or self.guarantee
+            self._measured[key] = part.costs() if measure is None else measured(part, measure)
+        return self._measured[key]
 
     def store(self, transaction: Transaction) -> int:
         """Store the priced mechanism if it is new, and return its number in the ledger."""
@@ -88,7 +96,8 @@ def priced_mechanism_of(asked: Mechanism | Collection | object, tags: tuple[str,
     An object of another library can change, so its charge is computed each time. Memoized reports of one value must
     all count in the same scopes, as the cost of each depends on those before. So a charge cannot choose their tags.
     """
-    charge = _charge_of(_Same(chosen_of(asked)), tags)
+    chosen = chosen_of(asked)
+    charge = _charge_of(_Same(chosen), tags)
     if tags and is_memoised(charge.guarantee):
         expected = f"left out, because reports of {charge.mechanism} memoize, and count under every scope"
         raise InvalidParameter("tags", expected, ", ".join(tags))

@@ -17,7 +17,7 @@ from ..ledger.calendar import LIFETIME, holds, is_lifetime, measure_in, name_at,
 from ..ledger.export import entry_row, name_callers
 from ..ledger.hash_chain import find, place_of
 from ..ledger.models import COMMITTED, EXPIRED, RESERVED, SPENT, VOIDED, Entry
-from ..ledger.snapshot import Replay, cost_under, promise, promises
+from ..ledger.snapshot import Replay, cost_in, promise, promises
 from .policies import Policy
 from .policy_versions import latest_policy, policy_version
 from .queries import limit_states
@@ -250,9 +250,10 @@ def _cost(
     transaction: Transaction, entry: Entry, label: bytes | None, gauge: str, window: str, reported: Counts | None
 ) -> Costs:
     """The cost that a voided reservation subtracts from a window; `reported`: the rest of its mechanism's reports."""
-    measure, guarantee = measure_in(gauge), promise(transaction, entry.priced_mechanism).guarantee
+    known, measure = promise(transaction, entry.priced_mechanism), measure_in(gauge)
+    guarantee = known.guarantee
     if not isinstance(guarantee, Memoised):
-        return entry.costs if measure is None else cost_under(measure, entry, guarantee)
+        return cost_in(gauge, entry, known)
     if reported is None:
         return ZERO  # the user was erased meanwhile; the sums stay unchanged
     return refund_in_window(

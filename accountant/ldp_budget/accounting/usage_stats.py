@@ -14,7 +14,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._tags import without_tags
+from .._tags import ANY, without_tags
 from .._validation import check_whole
 from ..guarantees.fixed_point import float_up
 from ..ledger.calendar import DAY_MICROS, LIFETIME, from_micros, to_micros
@@ -247,7 +247,7 @@ class Overview:
                 "mechanism": mechanism,
                 "declared": declared,
                 "collection": without_tags(collection)[0] or None,
-                "tags": [*without_tags(collection)[1]],
+                "tags": [tag for tag in without_tags(collection)[1] if tag != ANY],
                 "charges": charges,
                 "reports": reports,
                 "last": _iso(last),

@@ -123,6 +123,8 @@ class _Part:
         self._known = promises(reading, checked=False)
         self._measures = any(map(measure_in, self._periods))
         self._promises = {charge.number: charge.guarantee for charge in reading.rows.priced_mechanisms()}
+        # The priced mechanisms whose charges cost more or less in some windows than the journal says.
+        self._costly = {number for number in self._promises if self._known(number).parts}
         self.memoised = {number for number in self._promises if isinstance(self._known(number).guarantee, Memoised)}
         plans = {number: definition["plan"] for number, definition in definitions.items()}
         self._plans = {number: plan["identity"] for number, plan in plans.items() if plan is not None}
@@ -250,7 +252,12 @@ class _Part:
         for row in history:
             if row[2] != SPENT or row[11] is not None or row[5] in self._plans or row[17]:
                 return None
-            if row[4] in self.memoised or row[4] not in self._windows_of or self._counts_twice(row):
+            if (
+                row[4] in self._costly
+                or row[4] in self.memoised
+                or row[4] not in self._windows_of
+                or self._counts_twice(row)
+            ):
                 return None
             amounts = row[7:11]
             for window in self._windows_of[row[4]](row[1]):

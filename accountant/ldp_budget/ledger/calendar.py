@@ -31,6 +31,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from .._tags import counts_in
 from .._validation import shown
 from ..errors import ClockError, InvalidParameter
 from .zones import zone_of
@@ -121,7 +122,7 @@ class Window(NamedTuple):
 
     def counts(self, share: int, tags: Collection[str]) -> bool:
         """True if a charge with these tags, through a sub-limit (0: none), counts in this window."""
-        return self.share in (0, share) and (not self.scope or not tags or self.scope in tags)
+        return self.share in (0, share) and counts_in(self.scope, tags)
 
 
 class _Gauge(NamedTuple):
@@ -178,7 +179,7 @@ def scope_in(gauge: str) -> str:
 def holds(gauge: str, share: int, tags: Collection[str]) -> bool:
     """True if a charge with these tags, through a sub-limit (0: none), counts in a gauge."""
     read = _read(gauge)
-    return read.share in (0, share) and (not read.scope or not tags or read.scope in tags)
+    return read.share in (0, share) and counts_in(read.scope, tags)
 
 
 def gauges_in(definition: Mapping[str, Any]) -> list[str]:

@@ -406,7 +406,12 @@ class PricedMechanism(NamedTuple):
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags of the charge."""
-        return without_tags(self.collection)[1]
+        return tuple(without_tags(self.collection)[1])
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The guarantee of a report about single tags, in JSON, where it is another one than that of the whole."""
+        return {tag: said for tag, said in without_tags(self.collection)[1].items() if said}
 
     @property
     def costs(self) -> Costs:

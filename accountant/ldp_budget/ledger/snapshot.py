@@ -14,12 +14,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+from .._tags import part_of
 from ..errors import LedgerError, LedgerKeyMissing, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, measured
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
 from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_window, refund_in_window
-from .calendar import LIFETIME, holds, is_lifetime, is_sliding, measure_in, name_at, share_in, zone_key_in
+from .calendar import LIFETIME, holds, is_lifetime, is_sliding, measure_in, name_at, scope_in, share_in, zone_key_in
 from .models import (
     CHARGES,
     NUMBERED,
@@ -62,10 +63,24 @@ Price: TypeAlias = "tuple[Decimal, Decimal]"
 
 
 class Promise(NamedTuple):
-    """What the ledger knows of a priced mechanism for certain: its guarantee, and the tags of its charges."""
+    """What the ledger knows of a priced mechanism for certain: its guarantee, and the tags of its charges.
+
+    `parts` has the guarantee about single tags where it is another one.
+    """
 
     guarantee: Guarantee
     tags: tuple[str, ...] = ()
+    parts: Mapping[str, Guarantee] = {}
+
+    @classmethod
+    def of(cls, stored: PricedMechanism) -> Promise:
+        """The promise of a stored priced mechanism."""
+        parts = {tag: from_json(json.loads(said)) for tag, said in stored.parts.items()}
+        return cls(from_json(json.loads(stored.guarantee)), stored.tags, parts)
+
+    def part(self, gauge: str) -> Guarantee | None:
+        """Return the guarantee of a report in a gauge's windows, unless it is that of the whole report."""
+        return part_of(scope_in(gauge), self.tags, self.parts) if self.parts else None
 
 
 @dataclass(slots=True)
@@ -504,12 +519,10 @@ class Replay:
         return [at, *[repair.at for repair in self._repairs if repair.entry > number and repair.at < at]]
 
     def _add(self, entry: Entry, counted: bytes | None, gauge: str, window: str, times: int) -> None:
-        measure = measure_in(gauge)
         if counted is not None:
             costs = self._step(entry, counted, gauge, window)
         else:
-            guarantee = self._promises(entry.priced_mechanism).guarantee
-            costs = entry.costs if measure is None else cost_under(measure, entry, guarantee)
+            costs = cost_in(gauge, entry, self._promises(entry.priced_mechanism))
         if window == LIFETIME:
             costs = entry.costs
         elif entry.labelled and counted is None:
@@ -530,6 +543,15 @@ class Replay:
         counts = counts_in_window(reported, done, label, broken=broken)
         done[label] = done.get(label, 0) + reports
         return cost_in_window(measure, curve, counts, label, reports)
+
+
+def cost_in(gauge: str, entry: Entry, promise: Promise) -> Costs:
+    """Return the cost of an entry's reports in a gauge's windows, negative for a void; they repeat no memoised value."""
+    measure, part = measure_in(gauge), promise.part(gauge)
+    if part is None:
+        return entry.costs if measure is None else cost_under(measure, entry, promise.guarantee)
+    costs = (part.costs() if measure is None else measured(part, measure)).times(entry.reports)
+    return ZERO.minus(costs) if entry.kind == VOIDED else costs
 
 
 def cost_under(measure: str, entry: Entry, guarantee: Guarantee) -> Costs:
@@ -558,7 +580,7 @@ def promise(reading: Reading, charge: int, checked: bool = True) -> Promise:
     stored = reading.priced_mechanism(charge)
     if checked:
         reading.check_charge(stored)
-    return Promise(from_json(json.loads(stored.guarantee)), stored.tags)
+    return Promise.of(stored)
 
 
 def curve_of(guarantee: Guarantee, charge: int) -> Memoised:

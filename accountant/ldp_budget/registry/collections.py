@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ..guarantees import Guarantee
     from ..sdk.estimates import Estimate
 
 FORMAT = "ldp-budget collection"
@@ -89,6 +90,11 @@ class Collection:
         if self.with_labels and not self.mechanism.hides_repeats:
             expected = f"left out, because reports of {self.mechanism.name} hide no repeated answers"
             raise InvalidParameter("labels", expected, shown(self.with_labels))
+
+    @property
+    def losses(self) -> dict[str, Guarantee]:
+        """What one report says about each tag, such as `attribute:health`; empty: it counts under every scope as a whole."""
+        return {}
 
     def label_to_charge(self, label: str | None) -> str | None:
         """The label with which a service charges a report: None where it would reveal what the report hides.

@@ -112,6 +112,7 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
     """Raise a click error if no person could ever answer the survey, or all of its rounds, under its policy."""
     from secrets import token_hex
 
+    from ldp_budget._tags import part_of
     from ldp_budget.composition import compose
 
     survey = survey_of(made)
@@ -122,20 +123,21 @@ def _check_affordable(ledger: Accountant | Client, made: Collection) -> None:
             f"--limit lifetime={survey.epsilon * survey.rounds_each}"
         )
         return
-    quoted = ledger.quote(token_hex(16), made.mechanism, policy=name)
+    quoted = ledger.quote(token_hex(16), made, policy=name)
     if quoted.why or quoted.binding:
         raise click.ClickException(
             f"Survey {made.name!r} was not added: no person could answer it under policy {name!r}. One round costs "
             f"{cost}: {_reason(quoted)}. Lower epsilon in the file, or see the policy: ldp-budget policy show {name}"
         )
-    for limit in ledger.policy(name).limits:
-        if not limit.counts_all or survey.rounds_each == 1:
+    for limit in ledger.policy(name).limits_for(None, tuple(made.losses)):
+        if limit.period != "lifetime" or survey.rounds_each == 1:
             continue
-        total = compose([(made.mechanism.guarantee, survey.rounds_each)], delta=limit.delta, rule=limit.rule).epsilon
+        loss = part_of(limit.scope, made.losses, made.losses) or made.mechanism.guarantee
+        total = compose([(loss, survey.rounds_each)], delta=limit.delta, rule=limit.rule).epsilon
         if total > limit.epsilon:
             raise click.ClickException(
                 f"Survey {made.name!r} was not added: its {survey.rounds_each} rounds cost ε = "
-                f"{printed_up(total)}, and the lifetime limit of policy {name!r} is {limit.epsilon}. Lower epsilon or "
+                f"{printed_up(total)}, and the {limit.label} limit of policy {name!r} is {limit.epsilon}. Lower epsilon or "
                 f"rounds in the file: ldp-budget plan --survey FILE.toml --total-epsilon {limit.epsilon}"
             )
 
@@ -180,6 +182,7 @@ def shown_survey(found: Collection) -> dict[str, Any]:
         "answer": survey.ask,
         "questions": rows,
         "guarantee": mechanism.guarantee.describe(),
+        **({"losses": {tag: loss.epsilon for tag, loss in found.losses.items()}} if found.losses else {}),
         "report_bytes": mechanism.row_bytes,  # type: ignore[attr-defined]
         "fingerprint": found.fingerprint,
         "client": found.client,
@@ -187,10 +190,20 @@ def shown_survey(found: Collection) -> dict[str, Any]:
     }
 
 
+def survey_loss(found: Collection) -> float:
+    """Return the ε of one row of a survey."""
+    return found.mechanism.guarantee.epsilon
+
+
 def _print_survey(found: Collection) -> None:
     row = shown_survey(found)
     questions = row.pop("questions")
-    fields = {name: value for name, value in row.items() if name not in ("format", "version", "languages")}
+    fields = {name: value for name, value in row.items() if name not in ("format", "version", "languages", "losses")}
+    if "losses" in row:
+        about = [f"{tag.replace('*', 'any other')} ε = {printed_up(loss)}" for tag, loss in row["losses"].items()]
+        fields["loss"] = (
+            f"{'; '.join(about)}; a linked attribute can be inferred up to ε = {printed_up(survey_loss(found))}"
+        )
     fields["answer"] = f"{row['answer']} of {len(questions)} questions"
     if tags := sorted({*row.get("languages", {}), *(tag for each in questions for tag in each.get("languages", {}))}):
         fields["languages"] = ", ".join(tags)

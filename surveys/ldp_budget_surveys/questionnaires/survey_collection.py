@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ldp_budget._tags import ANY
 from ldp_budget._validation import check_instance, check_name, check_user, check_whole, shown
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_seeds import with_seed
 
 from .question_selection import chosen_questions, mask_of, random_seed, seed_of
-from .questionnaire import Questionnaire
+from .questionnaire import Questionnaire, composed
 from .surveys import Survey
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
 
 _MOST_USERS = 10**7
@@ -61,6 +64,24 @@ class SurveyCollection(Collection):
 
     def _new_definition(self) -> dict[str, Any]:
         return self.survey.definition(self.fingerprint, self.mechanism)
+
+    @functools.cached_property
+    def losses(self) -> dict[str, Guarantee]:
+        """What a row says about each tag: the composition of the questions that depend on it, or have no tags.
+
+        The slots of a row are randomized one by one, and which are asked depends on no answer. So the tags are those of
+        what each slot randomizes, such as all questions of a joint report.
+        """
+        asked = [
+            (said.depends_on, question.mechanism.guarantee)
+            for said, question in zip(self.survey.slots, self.mechanism.questions, strict=True)
+        ]
+        tags = sorted({tag for depends_on, _ in asked for tag in depends_on})
+        parts = {tag: [each for depends_on, each in asked if not depends_on or tag in depends_on] for tag in tags}
+        unknown = [each for depends_on, each in asked if not depends_on]
+        if tags and unknown:
+            parts[ANY] = unknown
+        return {tag: composed(part, min(self.mechanism.ask, len(part))) for tag, part in parts.items()}
 
     def question(self, name: str) -> Collection:
         """A question of a survey as a collection of its own, for its estimate.

@@ -79,6 +79,22 @@ class SurveyQuestion:
     """True if the device sends the mean of the answers to all items of a grid, one number."""
     assumed: tuple[tuple[Decimal, Decimal], ...] = ()
     """For plans of quantiles and capped means: values, each with the share of people at most at it."""
+    tags: tuple[str, ...] = ()
+    """What the question is about or for, such as `attribute:health`; all items of a grid have them."""
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """The tags of all that the report depends on: of questions that are randomized together, those of each.
+
+        Empty if nothing is known of one of them.
+        """
+        if not self.parts:
+            return self.tags
+        return (
+            tuple(sorted({tag for part in self.parts for tag in part.tags}))
+            if all(p.tags for p in self.parts)
+            else ()
+        )
 
     @property
     def item_names(self) -> tuple[str, ...] | None:
@@ -205,6 +221,7 @@ class SurveyQuestion:
             "lower": None if self.lower is None else str(self.lower),
             "upper": None if self.upper is None else str(self.upper),
             "unit": self.unit,
+            "tags": list(self.tags) or None,
             "biased": self.biased or None,
             "mechanism": None if self.mechanism == AUTO else self.mechanism,
             "epsilon": None if self.epsilon is None else str(self.epsilon),

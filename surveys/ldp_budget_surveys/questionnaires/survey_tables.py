@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget._number_parsing import value_of
+from ldp_budget._tags import check_tags
 from ldp_budget._validation import canonical_text, shown
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.sdk.domain import check_categories
@@ -52,7 +53,7 @@ REMEDY = "See: ldp-budget survey add --help"
 _QUESTION_KEYS = (
     *("name", "text", "kind", "categories", "lower", "upper", "unit", "mechanism", "biased", "epsilon", "languages"),
     *("at_most", "pairs", "scale", "quantiles", "optional", "report", "top", "items", "answer", "index"),
-    "assumed",
+    *("assumed", "tags"),
 )
 _QUESTION_WORDS: dict[str, type] = {"text": str, "categories": list}
 _GRID_WORDS: dict[str, type] = {**_QUESTION_WORDS, "items": list}
@@ -211,6 +212,7 @@ def question_in(given: Any, number: int, place: str) -> SurveyQuestion:
         *(_items(table, name) if kind == GRID else ((), None)),
         index=index,
         assumed=_assumed(table, lower, upper),
+        tags=tags_in(table),
     )
 
 
@@ -231,6 +233,14 @@ def _assumed(table: Table, lower: Decimal | None, upper: Decimal | None) -> tupl
         expected = "a list of values in the range, ascending, each with the share of people at most at it: [[20000, 0.25], …]"
         raise table.invalid("assumed", expected)
     return tuple(known)
+
+
+def tags_in(table: Table) -> tuple[str, ...]:
+    """Return the tags of a question, or of all questions of a survey."""
+    try:
+        return check_tags(table.take("tags", list, default=[]))
+    except InvalidParameter as error:
+        raise InvalidParameter(table.where("tags"), error.expected, error.found) from None
 
 
 def _items(table: Table, grid: str) -> tuple[tuple[str, ...], int | None]:

@@ -13,12 +13,14 @@
     every = "week"                  # the period: "day", "week", or days such as "28d"
     minimum_group = 20              # no round has fewer reports; the rest waits for the next one
     policy = "default"
+    tags = ["purpose:planning"]     # of every question; limits may name them
     languages.de = { title = "Gesundheit und Gewohnheiten" }
 
     [[question]]
     name = "mood"
     text = "How do you feel today?"
     categories = ["good", "fair", "bad"]
+    tags = ["attribute:health"]     # what the answer depends on: all tags, or none
     languages.de = { text = "Wie geht es Ihnen heute?", categories = ["gut", "mittel", "schlecht"] }
 
     [[question]]
@@ -106,7 +108,7 @@ from ldp_budget.registry.public_definition import (
 from .question_selection import MOST_QUESTIONS, RULE
 from .questionnaire import Question, Questionnaire
 from .survey_questions import AUTO, GRID, MECHANISM_OF, SCALE, YES_NO, YES_OR_NO, SurveyQuestion, plain_languages
-from .survey_tables import REMEDY, Table, canonical, languages_in, question_in
+from .survey_tables import REMEDY, Table, canonical, languages_in, question_in, tags_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,6 +140,7 @@ _SURVEY_KEYS = (
     "joint",
     "rotate",
     "every",
+    "tags",
 )
 
 
@@ -398,7 +401,8 @@ def _survey(given: Any, questions: Any, place: str) -> Survey:
     texts = {key: table.take(key, str, default="") for key in TEXTS}
     policy = table.take("policy", str, default="default")
     languages = dict(languages_in(table, {"title": str, "purpose": str}))
-    joint = table.flag("joint")
+    joint, common = table.flag("joint"), tags_in(table)
+    listed = tuple(replace(each, tags=tuple(sorted({*common, *each.tags}))) for each in listed)
     more = {"languages": languages, "minimum_group": group, "joint": joint, "rotate": rotate, "every": every}
     survey = Survey(name, listed, epsilon, answer, policy=policy, rounds=rounds, **more, **texts)
     if joint and len(survey.slots) == len(listed):

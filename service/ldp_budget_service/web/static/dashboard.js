@@ -59,7 +59,7 @@ class Figures {
 }
 
 const usedAtLeast = (limit, percent) => sum(limit.used.slice(percent));
-const limitName = (limit) => `${limit.policy} · ${named("limit", limit.period)}`;
+const limitName = (limit) => `${limit.policy} · ${limit.scope ? `${limit.scope} · ` : ""}${named("limit", limit.period)}`;
 
 /** The limit with the most users near it. */
 function nearest(limits) {
@@ -208,7 +208,8 @@ class Limits {
     this.element = card("limits", { controls }, this.multiples, axis, this.table.element, this.spread.element);
   }
 
-  update(rows) {
+  update(limits) {
+    const rows = limits.map((row) => ({ ...row, period: row.scope ? `${row.scope}:${row.period}` : row.period }));
     this.rows = rows;
     const policies = [...new Set(rows.map((row) => row.policy))];
     const chosen = policies.includes(this.select.value) ? this.select.value : policies.includes("default") ? "default" : policies[0];
