@@ -52,8 +52,9 @@ def policy() -> None:
     "--limit",
     "limits",
     multiple=True,
-    metavar="PERIOD=EPSILON[,DELTA[,RULE]]",
-    help="Limit ε in a period: lifetime, day, week or month (see --zone). DELTA is 0 by default; RULE is basic (default), "
+    metavar="[TAG:]PERIOD=EPSILON[,DELTA[,RULE]]",
+    help="Limit ε in a period: lifetime, day, week or month (see --zone), or any 28 days as 28d. With a TAG such as "
+    "attribute:health, count the charges that have it, and those without tags. DELTA is 0 by default; RULE is basic (default), "
     "zcdp, gdp, renyi or renyi:ORDER. Under zcdp and renyi, DELTA may be CONVERSION+ASIDE: the second part is for "
     "reports with a δ of their own. Repeatable.",
 )
@@ -191,7 +192,7 @@ def _check_limits(name: str, limits: tuple[str, ...], plan: tuple[str, ...], unb
         if len(parts) == 2 and parts[1].partition(":")[0] in ("basic", "zcdp", "gdp", "renyi"):
             right = f"{period}={parts[0]},1e-6,{parts[1]}"
             raise click.UsageError(f"--limit {limit} has no DELTA before its rule. Write: --limit {right}")
-    known = all(is_period(limit.partition("=")[0].strip()) for limit in limits)
+    known = all(is_period(limit.partition("=")[0].rpartition(":")[2].strip()) for limit in limits)
     if known and not plan and not unbounded and not any(limit.strip().startswith("lifetime") for limit in limits):
         raise click.UsageError(
             f"Policy {name!r} has no lifetime limit. Add --limit lifetime=EPSILON, or --unbounded to allow an unlimited "
