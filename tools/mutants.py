@@ -172,10 +172,10 @@ MUTANTS = (
         "unit/ledger/test_sqlite.py",
     ),
     Mutant(
-        "untagged-charge-counts-in-no-scope",
-        "accountant/ldp_budget/_tags.py",
-        "return not scope or not tags or scope in tags",
-        "return not scope or scope in tags",
+        "charge-counts-in-every-scope",
+        "accountant/ldp_budget/ledger/calendar.py",
+        "return self.share in (0, share) and counts_in(self.scope, tags)",
+        "return self.share in (0, share)",
         "unit/accounting/test_scoped_limits.py",
     ),
     Mutant(
