@@ -1,22 +1,18 @@
-"""Adapters for columns and DataFrames of other libraries, and HTML tables for notebooks.
+"""Adapters for columns and DataFrames of other libraries, and the base of results that become a DataFrame.
 
 Columns of pandas, Polars, Arrow and numpy become plain texts. None of these libraries is imported here. A column of
 whole numbers is read as their decimals, as from a file. A missing cell keeps its value, and the check of the single
 texts finds it. A DataFrame is refused where a column is required.
-
-In the HTML tables every cell is escaped text, including names of users and answers.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from html import escape
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ._later import imported
 from ._validation import check_many, check_name, shown_with_type
-from .errors import InvalidParameter
+from .errors import InvalidParameter, NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,34 +103,39 @@ def _plain(cells: list[Any]) -> list[Any]:
     return [str(cell) if type(cell) is int else cell for cell in cells]
 
 
-# -- HTML tables -----------------------------------------------------------------------------------------------
-
-MOST_ROWS = 50
-"""Maximum number of rows that a table shows."""
+# -- results as tables ------------------------------------------------------------------------------------------
 
 
-def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], total: int) -> str:
-    """An HTML table of `total` rows that shows only the first rows. Every cell is escaped."""
-    shown = list(islice(rows, MOST_ROWS))
-    lines = [f"<caption>{_text(caption)}</caption>", _row("th", header), *(_row("td", row) for row in shown)]
-    if total > len(shown):
-        lines.append(f'<tr><td colspan="{len(header)}">… ({total} rows)</td></tr>')
-    return f'<table class="ldp-budget">{"".join(lines)}</table>'
+def html_table(caption: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """An HTML table of rows, for notebooks. Its code is loaded when a notebook shows the first one."""
+    table: str = imported("ldp_budget_surveys.notebook_tables").html_table(caption, rows)
+    return table
 
 
-def _row(tag: str, cells: Iterable[object]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{_text(cell)}</{tag}>' for cell in cells)}</tr>"
+class Tabular:
+    """Base of results that notebooks show as a table, and that become a DataFrame."""
 
+    @property
+    def caption(self) -> str:
+        """What the rows are."""
+        return type(self).__name__
 
-def _text(cell: object) -> str:
-    # With `quote` the text is safe in an attribute too.
-    return escape(shown_cell(cell), quote=True)
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the table."""
+        raise NotSupported(f"a {type(self).__name__} has no rows")
 
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return the rows as a DataFrame.
 
-def shown_cell(value: Any) -> str:
-    """A value as text for people."""
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return "unbounded" if math.isinf(value) else f"{value:.6g}"
-    return str(value)
+        Parameters:
+            library: `pandas` or `polars`.
+
+        Raises:
+            InvalidParameter: `library` is another name.
+            NotSupported: the library is not installed, or the result has no rows.
+        """
+        return imported("ldp_budget_surveys.notebook_tables").frame_of(self.to_rows(), library)
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        return html_table(self.caption, self.to_rows())

@@ -31,6 +31,8 @@ from ldp_budget.registry.margins import MOST_RESPONDENTS, Precision, least_respo
 from ldp_budget.registry.ranking import check_number, frequency_mechanisms
 from ldp_budget.sdk.share_laws import without_replacement
 
+from .notebook_tables import TabularJson
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -115,7 +117,7 @@ def plan_question(
     respondents: int | None = None,
     margin: float | None = None,
     sample: Sample | None = None,
-) -> dict[str, Any]:
+) -> TabularJson:
     """Return the plan of a question with listed answers, as `plan --answers --json` prints it.
 
     Parameters:
@@ -154,8 +156,11 @@ def plan_question(
             lambda people: _best(at, answers, people, sample).margin <= wanted, most=sample.most_respondents
         )
     if chosen is None or respondents is None:
-        return _without_answer(chosen, respondents, margin)
-    return _row(chosen, answers, respondents, sample)
+        return TabularJson(_without_answer(chosen, respondents, margin), "No value gives this margin", [])
+    row = _row(chosen, answers, respondents, sample)
+    names = ("mechanism", "epsilon", "respondents", "margin")
+    best = {**{name: row[name] for name in names}, "recommended": "yes"}
+    return TabularJson(row, f"{answers} answers; margins at 95 % for the population", [best, *row["table"]])
 
 
 def _row(epsilon: Decimal, answers: int, respondents: int, sample: Sample) -> dict[str, Any]:

@@ -27,11 +27,12 @@ from ldp_budget.registry.margins import PlannedMargin, Precision, least_responde
 from ldp_budget.sdk.domain import check_users
 
 from .design_prices import scale_reports
+from .notebook_tables import TabularJson
 from .questionnaires.survey_questions import SCALE, WITHOUT_BINS, SurveyQuestion
 from .questionnaires.surveys import ALL, Survey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ldp_budget.sdk.mechanism import Mechanism
 
@@ -67,9 +68,7 @@ def respondents_needed(precisions: Sequence[Precision], part: tuple[int, int], m
 # -- one question ----------------------------------------------------------------------------------------------------
 
 
-def plan_collection(
-    mechanism: Mechanism, respondents: int | None = None, margin: float | None = None
-) -> dict[str, Any]:
+def plan_collection(mechanism: Mechanism, respondents: int | None = None, margin: float | None = None) -> TabularJson:
     """Return the figures for a collection of one question, as `plan --collection --json` prints them.
 
     Parameters:
@@ -84,7 +83,11 @@ def plan_collection(
     respondents = _respondents(respondents, margin, lambda wanted: respondents_needed([precision], (1, 1), wanted))
     row: dict[str, Any] = {"mechanism": mechanism.name, "epsilon": mechanism.guarantee.epsilon}
     row |= {"assumed": False} if isinstance(precision, PlannedMargin) else {}
-    return {"respondents": respondents, **row, **({} if respondents is None else precision.row(respondents, (1, 1)))}
+    found = {"respondents": respondents, **row, **({} if respondents is None else precision.row(respondents, (1, 1)))}
+    return TabularJson(found, _CAPTION, [] if respondents is None else [found])
+
+
+_CAPTION = "Margins at 95 % for these respondents, at the worst answers"
 
 
 def _respondents(respondents: int | None, margin: float | None, needed: Any) -> int | None:
@@ -102,7 +105,7 @@ def _respondents(respondents: int | None, margin: float | None, needed: Any) -> 
 
 def plan_survey(
     survey: Survey, respondents: int | None = None, margin: float | None = None, total_epsilon: Decimal | None = None
-) -> dict[str, Any]:
+) -> TabularJson:
     """Return the designs of a survey with their margins, as `plan --survey --json` prints them.
 
     Parameters:
@@ -131,7 +134,7 @@ def plan_survey(
         if each["respondents"] is not None and split["respondents"] is not None:
             ratio = (split["largest_margin"] / each["largest_margin"]) ** 2
             each["efficiency"] = ratio if margin is None else split["respondents"] / each["respondents"]
-    return {
+    found = {
         "survey": survey.name,
         "epsilon": str(survey.epsilon),
         "rounds": survey.rounds,
@@ -139,6 +142,24 @@ def plan_survey(
         "designs": designs,
         "recommended": None if best is None else best["answer"],
     }
+    return TabularJson(found, f"{survey.name}. {_CAPTION}", _question_rows(designs, found["recommended"]))
+
+
+def _question_rows(designs: Sequence[dict[str, Any]], recommended: Any) -> Iterator[dict[str, Any]]:
+    """Yield a row for each question of each design."""
+    for design in designs:
+        for each in design.get("questions", ()):
+            yield {
+                "answers of each": str(design["answer"]),
+                "question": each["name"],
+                "mechanism": each["mechanism"],
+                "epsilon": float(each["epsilon"]),
+                "respondents": each["asked"],
+                "range": each["range"],
+                "margin": each["margin"],
+                "population_margin": each["population_margin"],
+                "recommended": "yes" if design["answer"] == recommended else "no",
+            }
 
 
 def _asks(count: int) -> list[int]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .._dataframes import check_texts
+from .._dataframes import check_texts, html_table
 from .._validation import ONE_USER, check_call, check_user, check_users, check_whole, shown
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported
@@ -60,10 +60,7 @@ class BulkResult:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        from .._dataframes import html_table
-
-        counts = self.to_json()
-        return html_table("users charged", list(counts), [list(counts.values())], 1)
+        return html_table("users charged", [self.to_json()])
 
     def to_json(self) -> dict[str, int]:
         """The output of `spend-many --json`."""

@@ -12,6 +12,7 @@ from hmac import compare_digest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._dataframes import Tabular, html_table
 from .._files import canonical_json
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees import Pure
@@ -236,7 +237,7 @@ class Receipt(NamedTuple):
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return _limit_table(self.explain(), self.limits)
+        return html_table(self.explain(), _limit_rows(self.limits))
 
     @property
     def cost(self) -> Amounts:
@@ -425,7 +426,7 @@ class BudgetExceeded(LdpBudgetError):  # noqa: N818
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Tabular):
     """The amounts that a user has spent under each limit of a policy, and of its plan's quotas.
 
     `charges` are all the guarantees that the user was charged for in this ledger, with their numbers, and
@@ -452,11 +453,15 @@ class Balance:
         lines += [f"plan: {sum(quota['left'] for quota in self.quotas)} reports left"] if self.quotas else []
         return "\n  ".join([f"<Balance of {self.user}, policy {self.policy.name}:", *lines]) + ">"
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
+    @property
+    def caption(self) -> str:
+        """The user, or the place of the account, and the policy."""
         whose = self.user if not self.place else ", ".join(f"{name} {at}" for name, at in self.place.items())
-        erased = ": erased" if self.erased else ""
-        return _limit_table(f"{whose}, policy {self.policy.name}{erased}", self.limits)
+        return f"{whose}, policy {self.policy.name}{': erased' if self.erased else ''}"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each amount of each limit."""
+        return _limit_rows(self.limits)
 
     @cached_property
     def odometer(self) -> dict[str, Any] | None:
@@ -553,25 +558,21 @@ class Balance:
         return result
 
 
-def _limit_table(caption: str, limits: Sequence[LimitState]) -> str:
-    """An HTML table of the spent and remaining amounts of some limits, for notebooks."""
-    from .._dataframes import html_table
-
-    rows = [
-        (
-            name_of_row(limit),
-            limit["rule"],
-            name,
-            most,
-            limit["spent"][name],
-            limit["remaining"][name],
-            limit["resets_at"] or "never",
-        )
+def _limit_rows(limits: Sequence[LimitState]) -> list[dict[str, Any]]:
+    """The spent and remaining amounts of some limits, one row each."""
+    return [
+        {
+            "period": name_of_row(limit),
+            "rule": limit["rule"],
+            "amount": name,
+            "capacity": most,
+            "spent": limit["spent"][name],
+            "left": limit["remaining"][name],
+            "resets": limit["resets_at"] or "never",
+        }
         for limit in (state.to_json() for state in limits)
         for name, most in limit["capacity"].items()
     ]
-    header = ("period", "rule", "amount", "capacity", "spent", "left", "resets")
-    return html_table(caption, header, rows, len(rows))
 
 
 def _explain(limit: dict[str, Any], with_delta: bool) -> str:

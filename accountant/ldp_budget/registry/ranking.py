@@ -6,7 +6,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._dataframes import html_table
+from .._dataframes import Tabular
 from .._validation import check_share, shown_with_type
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, PluginError
 from ..sdk.domain import Categories, check_users
@@ -28,13 +28,14 @@ ANY_NUMBER = "any"
 M = TypeVar("M", bound=Mechanism)
 
 
-class Ranking(list[dict[str, Any]]):
+class Ranking(Tabular, list[dict[str, Any]]):
     """Rows of a ranking, best first. Notebooks show this list as a table."""
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        header = list(dict.fromkeys(name for row in self for name in row))
-        return html_table("best first", header, ([row.get(name) for name in header] for row in self), len(self))
+    caption = "best first"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the rows as a plain list."""
+        return list(self)
 
 
 def rank_frequency(

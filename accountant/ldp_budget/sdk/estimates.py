@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from .._dataframes import html_table
+from .._dataframes import Tabular
 from .._validation import check_instance, check_many, check_switch, shown
 from ..errors import InvalidParameter, NotSupported
 from .interpreter import as_reports
@@ -168,7 +168,7 @@ def check_same(one: Aggregate, other: Aggregate) -> None:
 E = TypeVar("E", bound="CountEstimate | MeanEstimate")
 
 
-class Estimate:
+class Estimate(Tabular):
     """The result of `Mechanism.estimate`: a `CountEstimate` or a `MeanEstimate`."""
 
     reports: int
@@ -186,7 +186,7 @@ class Estimate:
         return self
 
     def to_rows(self, level: float = 0.95) -> list[dict[str, Any]]:
-        """Return rows for a DataFrame: `pandas.DataFrame(estimate.to_rows())`, or the same with Polars.
+        """Return the rows of the table, see `to_frame`.
 
         Parameters:
             level: the confidence level of the intervals, above 0 and below 1.
@@ -199,11 +199,10 @@ class Estimate:
         """
         raise NotSupported(f"a {type(self).__name__} has no rows")
 
-    def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
-        rows = self.to_rows()
-        caption = f"{_named(self.reports, 'report')}; 95 % intervals"
-        return html_table(caption, list(rows[0]), (list(row.values()) for row in rows), len(rows))
+    @property
+    def caption(self) -> str:
+        """What the rows are."""
+        return f"{_named(self.reports, 'report')}; 95 % intervals"
 
     def repeated(self, rounds: Sequence[Estimate]) -> Self:
         """Return the same estimate with errors for rounds by the same users, from the estimate of each round."""

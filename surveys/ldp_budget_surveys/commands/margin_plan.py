@@ -40,8 +40,7 @@ def plan_answers(
         if row["mechanism"] is None:
             raise click.ClickException(f"--plot has nothing to draw. {_no_answer(row)}")
         plot_margins(row, answers, chosen, plot)
-    asked = [{**row, "recommended": "yes"}] if row["mechanism"] is not None else []
-    save_plan([*asked, *row["table"]], "the population", answers=answers)
+    save_plan(row.to_rows(), "the population", answers=answers)
     if as_json:
         print_json(row)
     elif row["mechanism"] is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ldp_budget_cli.excel_files import save_plan
 from ldp_budget_cli.output import next_step, print_json, rounded
 from ldp_budget_cli.tables import KEPT, print_table
 
@@ -24,6 +25,14 @@ def show_rotation(survey: Survey, panel: int, as_json: bool) -> None:
     from ..rotation_planning import CHANGED, compare_rotation
 
     found = compare_rotation(survey, panel)
+    rows = (
+        {**each[design], "question": each["name"], "design": design, "range": each["range"]}
+        for each in found["questions"]
+        for design in _DESIGNS
+    )
+    save_plan(
+        ({**row, "epsilon": float(row["epsilon"]), "respondents": row["asked"]} for row in rows), "the population"
+    )
     if as_json:
         print_json(found)
         return

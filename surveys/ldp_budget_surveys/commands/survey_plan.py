@@ -17,7 +17,7 @@ from ldp_budget_cli.tables import KEPT, print_table
 from .margin_plan import plan_answers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 _OPTIONS = ("--answers", "--survey", "--collection", "--respondents", "--margin")
 _COMMAND = "survey:"
@@ -182,7 +182,7 @@ def plan_survey(
         if found.mechanism.components:
             raise click.UsageError(f"{collection} is a survey. Use --survey {collection}")
         row = plan_collection(found.mechanism, respondents, margin)
-        save_plan([row] if row["respondents"] is not None else [], _PEOPLE, collection=collection)
+        save_plan(row.to_rows(), "these respondents", collection=collection)
         _show(row, _print_collection, as_json)
         if row["respondents"] is not None:
             warn_of_pseudonyms(found, row["respondents"])
@@ -191,23 +191,8 @@ def plan_survey(
 
     total = None if total_epsilon is None else decimal_option("total_epsilon", total_epsilon)
     row = planned(read_survey(ctx, survey), respondents, margin, total)
-    save_plan(_rows(row), _PEOPLE, survey=row["survey"], total_epsilon=float(row["total_epsilon"]))
+    save_plan(row.to_rows(), "these respondents", survey=row["survey"], total_epsilon=float(row["total_epsilon"]))
     _show(row, _print_survey, as_json)
-
-
-_PEOPLE = "these respondents"
-
-
-def _rows(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each question of each design."""
-    for design in sorted(row["designs"], key=_expense):
-        shared = {
-            "answers of each": str(design["answer"]),
-            "recommended": "yes" if design["answer"] == row["recommended"] else "no",
-        }
-        for each in design.get("questions", ()):
-            figures = {"question": each["name"], "epsilon": float(each["epsilon"]), "respondents": each["asked"]}
-            yield {**each, **shared, **figures}
 
 
 def _only_with_answers(**given: Any) -> None:

@@ -17,6 +17,8 @@ from ldp_budget.reports.report_file import check_mixed
 from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
+from ..figures import figures
+from ..notebook_tables import TabularJson
 from .differences import MOST_GROUPS, Difference, groups, pairs
 from .finite_population import FinitePopulation, Noise, paired_noise
 from .means import MeansEstimate, Survey
@@ -147,7 +149,7 @@ class SurveyFiles:
         return next(open_files(self.files[0], self.survey, {})).public
 
 
-def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float = 0.95) -> Row:
+def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float = 0.95) -> TabularJson:
     """Return the estimates of a survey: those of a collection, or an object for each question of a questionnaire.
 
     Parameters:
@@ -162,6 +164,13 @@ def estimate_survey(source: SurveyFiles, options: DesignOptions, *, level: float
             contributions.
         UnknownName: a question of the table does not exist.
     """
+    row = _estimated(source, options, level)
+    weighted = "" if row["weighted"] is None else f", weighted to {row['weighted']:.0f}"
+    caption = f"{row['respondents']} respondents{weighted}; {100 * level:.12g} % intervals for the population"
+    return TabularJson(row, caption, figures(row))
+
+
+def _estimated(source: SurveyFiles, options: DesignOptions, level: float) -> Row:
     survey = source.survey
     if survey.mechanism.repeats and len(source.files) > 1:
         raise NotSupported(

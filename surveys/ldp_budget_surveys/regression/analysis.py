@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ldp_budget._dataframes import Tabular
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 
 from ..contributions import response_chances
@@ -36,7 +37,7 @@ _YES = ("yes", "true", "1", IN_BOX)
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(Tabular):
     """The result of a regression.
 
     Parameters:
@@ -58,6 +59,16 @@ class Regression:
     shares: dict[str, float]
     freedom: int
     coefficients: tuple[tuple[str | None, Coefficient], ...]
+
+    @property
+    def caption(self) -> str:
+        """The model, its formula and the number of respondents."""
+        return f"{self.formula}, {self.model}; {self.reports} respondents; 95 % intervals"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each coefficient."""
+        rows: list[dict[str, Any]] = self.to_json()["coefficients"]
+        return rows
 
     def to_json(self) -> dict[str, Any]:
         """Return what `regress --json` prints. An infinite end, and an infinite estimate with its error, is None."""

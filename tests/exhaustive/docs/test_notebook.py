@@ -60,16 +60,24 @@ def cells(html: str) -> list[list[str]]:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::RuntimeWarning")
 def test_notebook_runs_and_its_story_is_true(shown: dict[str, Any]) -> None:
-    assert cells(shown["result"]["text/html"])[1] == ["20090", "100", "0"]
-    assert cells(shown["again"]["text/html"])[1] == ["0", "100", "20090"]
-    assert cells(shown["too_many"]["text/html"])[1] == ["0", "20190", "0"]
-    one, four = (cells(shown[name]["text/html"]) for name in ("estimate", "health.estimate(total)"))
-    assert [row[0] for row in one[1:]] == [row[0] for row in four[1:]] == ["excellent", "good", "fair", "poor"]
+    assert cells(shown["result"]["text/html"])[1] == ["844", "100", "0"]
+    assert cells(shown["again"]["text/html"])[1] == ["0", "100", "844"]
+    assert cells(shown["too_many"]["text/html"])[1] == ["0", "944", "0"]
+    one, four = (cells(shown[name]["text/html"]) for name in ("estimate", "close.estimate(total)"))
+    names = ["democrat", "independent", "republican"]
+    assert [row[0] for row in one[1:]] == [row[0] for row in four[1:]] == names
     off = [float(row[-1]) for row in cells(shown["found"]["text/html"])[2:]]
-    assert len(off) == 4
+    assert len(off) == 3
     assert max(map(abs, off)) < 6  # standard errors: that never happens
     # Of four times as many reports a share has half the standard error.
-    share_errors = [[float(row[3]) / reports for row in rows[1:]] for rows, reports in ((one, 20090), (four, 80360))]
-    assert all(0.45 < later / first < 0.55 for first, later in zip(*share_errors, strict=True))
-    assert "refused" in shown['accountant.spend("p00200", health)']["text/html"]
-    assert cells(shown['accountant.balance("p00200")']["text/html"])[1][2:6] == ["epsilon", "2", "2", "0"]
+    share_errors = [[float(row[3]) / reports for row in rows[1:]] for rows, reports in ((one, 844), (four, 3376))]
+    assert all(0.4 < later / first < 0.6 for first, later in zip(*share_errors, strict=True))
+    assert "refused" in shown['accountant.spend("r0500", close)']["text/html"]
+    assert cells(shown['accountant.balance("r0500")']["text/html"])[1][2:6] == ["epsilon", "4", "4", "0"]
+
+
+def test_notebook_shows_plan_groups_and_model_with_pictures(shown: dict[str, Any]) -> None:
+    plan, by_age, model = (shown[name]["text/html"] for name in ("plan", "by_age", "model"))
+    assert all("<svg" in each for each in (plan, by_age, model))
+    assert [row[0] for row in cells(model)[1:]] == ["Intercept", "old[T.yes]"]
+    assert {row[cells(by_age)[0].index("group")] for row in cells(by_age)[1:]} == {"–", "no", "yes"}

@@ -180,6 +180,7 @@ SURVEY = """
 [survey]
 name = "health"
 epsilon = 3
+rounds = 2
 answer = "all"
 [[question]]
 name = "mood"
@@ -201,8 +202,9 @@ upper = 100
         (("plan", "oue", "--domain-size", "5", "--reports", "10", "--total-epsilon", "4"), "basic", 2),
         (("plan", "--answers", "6", "--respondents", "3000", "--epsilon", "1"), "subset-selection", 13),
         (("plan", "--collection", "mood", "--respondents", "900"), "random-substitution", 1),
-        (("plan", "--survey", "health.toml", "--respondents", "900"), "all", 4),
-        (("survey", "plan", "health.toml", "--respondents", "900"), "all", 4),
+        (("plan", "--survey", "health.toml", "--respondents", "900"), "1", 4),
+        (("plan", "--survey", "health.toml", "--panel", "900"), "mood", 6),
+        (("survey", "plan", "health.toml", "--respondents", "900"), "1", 4),
     ],
 )
 def test_plans_write_their_rows(
