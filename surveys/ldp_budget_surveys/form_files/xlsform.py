@@ -174,7 +174,7 @@ class _Reader:
                 table["at_most"] = int(limit[2]) - (limit[1] == "<")
             elif condition:
                 self.notes.append(f"not kept   {row['name']}: the condition {condition}")
-            return table | (_optional(row) if kind == _ONE else {}) | {"languages": words}
+            return table | _optional(row) | {"languages": words}
         low, high, step = _range(row)
         steps = (high - low) / step if step else Decimal(0)
         if not step or steps >= MOST_STEPS or steps != int(steps):

@@ -32,14 +32,27 @@ def test_export_maps_every_kind_of_question(command: CommandLine) -> None:
     asked = {each["name"]: each for each in form["pages"][0]["elements"]}
     types = [each["type"] for each in asked.values()]
     assert types == [
-        *("radiogroup", "boolean", "boolean", "boolean", "text", "text", "rating", "rating", "checkbox", "dropdown"),
+        *(
+            "radiogroup",
+            "boolean",
+            "boolean",
+            "boolean",
+            "text",
+            "text",
+            "rating",
+            "rating",
+            "checkbox",
+            "checkbox",
+            "dropdown",
+        ),
         *("matrix", "matrix", "matrix"),
     ]
     required = {name for name, each in asked.items() if each.get("isRequired") or each.get("eachRowRequired")}
-    assert set(asked) - required == {"maybe", "pain", "drink", "many", "rent"}
+    assert set(asked) - required == {"maybe", "pain", "drink", "seen", "many", "rent"}
     assert (asked["sleep"]["min"], asked["sleep"]["max"]) == (-0.5, 14)
     assert (asked["pain"]["rateMin"], asked["pain"]["rateMax"]) == (0, 10)
     assert asked["drink"]["maxSelectedChoices"] == 2
+    assert asked["seen"]["choices"] == ["sea", "hill"]
     assert asked["smoke"]["labelTrue"] == {"default": "yes", "ko": "예"}
     assert asked["rent"]["columns"] == ["1", "2", "3", "4"]
     assert asked["food"]["rows"][0] == {"value": "soup", "text": {"default": "soup", "ko": "국"}}

@@ -52,6 +52,7 @@ def test_import_of_choices_keeps_names_as_answers_and_labels_as_translations(
     assert smoke["kind"] == "yes-no"
     assert smoke["languages"]["ko"]["categories"] == ["예", "아니오"]
     assert (felt["kind"], felt["categories"], felt["at_most"]) == ("tick", ["good", "bad"], 1)
+    assert felt["optional"] is True
     assert [note for note in notes if not note.startswith("Next")] == []
 
 
