@@ -335,7 +335,7 @@ export function costOf({ epsilon, delta, answer_epsilon: together = epsilon }) {
  * @param {boolean} up
  */
 export function unitsOf(text, up) {
-  const parts = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  const parts = typeof text === "string" && /^([0-9]{1,400})(?:\.([0-9]{1,400}))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
   const [, whole, fraction = "", power = "0"] = parts;
   const places = UNITS + Number(power) - fraction.length;

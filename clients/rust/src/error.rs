@@ -6,13 +6,24 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     why: String,
+    over_budget: bool,
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub fn new(why: impl Into<String>) -> Error {
-        Error { why: why.into() }
+        Error { why: why.into(), over_budget: false }
+    }
+
+    /// A charge that a device's limits do not allow.
+    pub fn over_budget(why: impl Into<String>) -> Error {
+        Error { why: why.into(), over_budget: true }
+    }
+
+    /// True if a device's limits do not allow the charge: the same answer may fit on another day.
+    pub fn is_over_budget(&self) -> bool {
+        self.over_budget
     }
 }
 

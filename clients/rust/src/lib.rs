@@ -13,9 +13,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod amounts;
 mod answers;
 mod client;
 mod definition;
+mod device;
 mod draws;
 mod error;
 pub mod hashes;
@@ -26,14 +28,18 @@ mod normal;
 mod normalization_tables;
 mod operators;
 mod program;
+mod storage;
 mod tables;
 mod text;
 
+pub use amounts::{epsilon_of, units};
 pub use answers::Answer;
 pub use client::{Client, Drawn};
+pub use device::{Balance, Device, Entry, Limits};
 pub use draws::{Recorded, Stream, SystemStream};
 pub use error::{Error, Result};
 pub use integer::Integer;
 pub use normalization_tables::UNICODE;
 pub use program::Program;
+pub use storage::{FileStorage, MemoryStorage, Storage};
 pub use text::canonical as canonical_text;

@@ -28,7 +28,7 @@ pub fn read(table: &Json) -> Result<Value> {
 }
 
 /// The digits of a decimal above or equal to 0, and the power of ten that they are multiplied by.
-fn decimal(text: &str) -> Option<(Natural, i64)> {
+pub fn decimal(text: &str) -> Option<(Natural, i64)> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, "0"),

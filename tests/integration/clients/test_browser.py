@@ -106,6 +106,15 @@ def test_vectors_two_hundred_of_each_setting_agree(page: Any, many_vectors: Path
     assert agreed == dict.fromkeys(agreed, 200)
 
 
+def test_device_vectors_agree_over_indexeddb(page: Any) -> None:
+    found = page.evaluate("""async () => {
+        const { tryDevices } = await import("/js/test/device_vectors.mjs");
+        return tryDevices(await (await fetch("/vectors/devices.json")).json(), indexedDB);
+    }""")
+    assert found["wrong"] == []
+    assert found["count"] > 200
+
+
 def test_browser_draws_from_its_own_generator(page: Any) -> None:
     reports = page.evaluate(
         """async (definition) => {

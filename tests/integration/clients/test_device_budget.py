@@ -9,7 +9,7 @@ import pytest
 
 from case_files import case_text
 from client_cases import CASES
-from javascript import PACKAGE, answered, evaluated
+from javascript import PACKAGE, answered, evaluated, run
 from ldp_budget import Collection
 from ldp_budget.registry.public_definition import digest_of
 
@@ -228,3 +228,9 @@ def test_label_needs_a_secret() -> None:
     """
     said = evaluated(source)
     assert [each for each in said if "it needs a secret of at least 16 bytes, as a Uint8Array" not in each] == []
+
+
+def test_device_vectors_agree() -> None:
+    """Digests, answers, labels, amounts, and budgets; `test_browser.py` has the same with IndexedDB."""
+    done = run(PACKAGE / "test" / "devices.mjs", PACKAGE.parent / "vectors" / "devices.json")
+    assert done.stdout.endswith(" vectors, 0 wrong\n"), done.stdout + done.stderr

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 39 files with the digest 08400ef22eded7342f92acbd743c6df27f6110c1daa11898da1808f730354663
+// made by clients/survey/build.mjs from 39 files with the digest edbbe1a711667e21708cef66d8de025f5300dece21c556a584b63ca301f30ba1
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -2982,7 +2982,7 @@ function costOf({ epsilon, delta, answer_epsilon: together2 = epsilon }) {
   return Math.max(unitsOf(epsilon, true), unitsOf(together2, true));
 }
 function unitsOf(text, up2) {
-  const parts2 = typeof text === "string" && /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
+  const parts2 = typeof text === "string" && /^([0-9]{1,400})(?:\.([0-9]{1,400}))?(?:[eE]([+-]?[0-9]{1,3}))?$/.exec(text);
   if (!parts2) throw new TypeError(`a limit must be a decimal >= 0 as text: got ${text}`);
   const [, whole3, fraction2 = "", power2 = "0"] = parts2;
   const places = UNITS + Number(power2) - fraction2.length;
