@@ -44,6 +44,7 @@ class LimitUse:
     delta: Decimal
     rule: str
     largest: float | None = None
+    scope: str = ""
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ def _policy_use(ledger: Accountant, policy: str, use: CollectionUse) -> PolicyUs
 
 
 def _limit_use(limit: Limit, largest: float | None = None) -> LimitUse:
-    return LimitUse(limit.period, limit.epsilon, limit.delta, limit.rule, largest)
+    return LimitUse(limit.period, limit.epsilon, limit.delta, limit.rule, largest, limit.scope)
 
 
 # -- a ledger behind a service -------------------------------------------------------------------------------

@@ -132,6 +132,7 @@ def _charges(rows: Sequence[dict[str, Any]], versions: dict[str, list[tuple[str,
             "time": row["at"],
             "what": row["collection"] or row["mechanism"],
             "mechanism": row["mechanism"],
+            "tags": row["tags"],
             "reports": row["reports"],
             "cost": {"epsilon": row["epsilon"], "delta": row["delta"]},
             "policy": row["policy"],
@@ -200,7 +201,9 @@ def _charged(statement: Statement, say: Texts) -> Grid:
         rows.append(
             (
                 _moment(each["time"]),
-                each["what"] + (f" ({say('statement.given_back')})" if each["given_back"] else ""),
+                each["what"]
+                + (f", {', '.join(each['tags'])}" if each["tags"] else "")
+                + (f" ({say('statement.given_back')})" if each["given_back"] else ""),
                 str(each["reports"]),
                 cost,
                 f"{each['policy']}{version}",
@@ -255,6 +258,8 @@ def _meaning(statement: Statement, say: Texts) -> tuple[Note, ...]:
         total = max((row["spent"]["epsilon"] for row in exact), default=None)
         if total is not None:
             notes.append(Note(say("statement.belief_total", after=certainty(total), epsilon=loss(total))))
+    if any("scope" in row for row in statement.limits):
+        notes.append(Note(say("statement.inferred")))
     return tuple(notes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from ldp_budget.ledger.calendar import days_in
 from ldp_budget.sdk.domain import Categories, Interval
 
 from .summary_blocks import Block, Cell, Code, Contact, Facts, Grid, Heading, Meter, Note, Section, Signatures
@@ -217,7 +218,9 @@ def _limit_text(say: Texts, limit: LimitUse) -> str:
     delta = _delta(say, limit.delta)
     rule = "" if limit.rule == "basic" else f" ({say('budget.rule', rule=limit.rule)})"
     amount = f"ε = {say.figure(f'{limit.epsilon:f}')}{delta}"
-    return say(f"period.{limit.period}", amount=amount) + rule
+    days = days_in(limit.period)
+    said = say("period.days", amount=amount, days=days) if days else say(f"period.{limit.period}", amount=amount)
+    return (f"{limit.scope}: " if limit.scope else "") + said + rule
 
 
 def _meters(say: Texts, charges: Charges) -> Iterator[Meter]:
@@ -232,7 +235,8 @@ def _meters(say: Texts, charges: Charges) -> Iterator[Meter]:
                     most=say.figure(f"{limit.epsilon:f}"),
                     share=say.percent(used, "up"),
                 )
-                yield Meter(say("budget.largest"), used, shown)
+                scope = f" ({limit.scope})" if limit.scope else ""
+                yield Meter(say("budget.largest") + scope, used, shown)
 
 
 # -- promises and record ------------------------------------------------------------------------------------

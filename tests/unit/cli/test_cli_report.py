@@ -113,6 +113,15 @@ def test_report_page_has_all_parts(survey_line: CommandLine) -> None:
     assert "one forged report moves an estimated number by at most 2.2 people" in text
 
 
+def test_report_under_sliding_and_scoped_limits_says_what_they_count(survey_line: CommandLine) -> None:
+    limits = ("lifetime=4", "28d=2", "attribute:mood:week=1", "purpose:care:lifetime=2")
+    survey_line("policy", "set", "staff", *[part for limit in limits for part in ("--limit", limit)])
+    page = page_of(survey_line, *files(survey_line))
+    said = "ε = 4 in all; ε = 2 in any 28 days; attribute:mood: ε = 1 a week; purpose:care: ε = 2 in all"
+    assert page.said("Limit for each account") == said
+    assert page.said("Largest total of one account, of the limit (purpose:care)") == "ε = 1 of 2 (50.0 %)"
+
+
 def test_report_page_escapes_texts_and_loads_nothing(survey_line: CommandLine) -> None:
     page = page_of(survey_line, *files(survey_line), "--organisation", HOSTILE)
     assert not [tag for tag, _ in page.tags if tag in ("script", "i", "link", "img", "iframe")]

@@ -90,6 +90,24 @@ def test_statement_under_a_changed_policy_is_refused(path: Path, clock: Clock) -
 
 
 @pytest.mark.parametrize(
+    ("language", "said"), [("en", "inferred up to the total"), ("de", "Summe"), ("ko", "합계까지")]
+)
+def test_statement_page_shows_the_tags_of_charges_and_each_scope(language: str, said: str) -> None:
+    with Accountant(":memory:") as accountant:
+        accountant.set_policy("default", ["lifetime=9", "attribute:health:28d=2"])
+        accountant.spend("alice", coin(1), tags=["attribute:health", "purpose:care"])
+        found = Statement.of(accountant, "alice")
+        page = statement_page(found, language)
+    assert found.charges[0]["tags"] == ["attribute:health", "purpose:care"]
+    assert [(row["period"], row.get("scope")) for row in found.limits] == [
+        ("lifetime", None),
+        ("28d", "attribute:health"),
+    ]
+    for part in ("attribute:health, 28d", "attribute:health, purpose:care", said):
+        assert part in page
+
+
+@pytest.mark.parametrize(
     ("limit", "unit"),
     [
         ("lifetime=9,1e-6", "ε: "),
