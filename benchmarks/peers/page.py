@@ -22,10 +22,6 @@ ASKED = {
 CLIENTS = """\
 Reports a second of a client: ldp-budget is given 100,000 answers at a time, the others 2,000, one by one where they
 take no more."""
-SERVERS = """\
-## Aggregate
-
-Reports a second of a server, of the same reports."""
 
 
 def page(results: Figure) -> str:
@@ -147,13 +143,9 @@ def _head(results: Figure) -> str:
         f"{machine['python']}. The command writes every cell of this page from what it measured, which it keeps in "
         "`benchmarks/peers/results.json`; none is by hand.",
         "Every library, ldp-budget too, is installed into an environment of its own and does the same work there. "
-        "**Safe** means that what it promises is not below what is certainly lost. For an ε that is a lower "
-        "bound from "
-        "the exact composition of ldp-budget, certified and rounded down; *tightness* is the promise over the "
-        "certified "
-        "upper bound, less 1. For a client it is the lower bound of an audit, too high at most once in a hundred, of "
-        f"{work.AUDITED_REPORTS:,} reports drawn in the library's own environment; that nothing is found there "
-        f"proves "
+        "**Safe** means that what it promises is not below what is certainly lost: for an ε a certified lower bound of "
+        "the exact composition, for a client the lower bound of an audit of "
+        f"{work.AUDITED_REPORTS:,} reports, too high at most once in a hundred. That an audit finds nothing proves "
         "nothing. A promise that is too small by less than a part in 10⁹ is unsafe by rounding.",
         "Time is processor time, of user and system. Libraries take turns at each piece of work, "
         f"{results['rounds']} times over. What stands here is the median, and **× the median of a library's "
@@ -167,11 +159,10 @@ def _repeated(results: Figure) -> list[str]:
     if "repeated" not in results:
         return []
     found = results["repeated"]
-    furthest = "; ".join(f"{name}, by {factor - 1:+.0%}" for name, factor in found["furthest"])
     return [
         prose(
             f"When the times were taken again by new processes, {found['within']} of {found['ratios']} ratios came "
-            f"out within {found['by']:.0%}. Those that moved furthest: {furthest}."
+            f"out within {found['by']:.0%}."
         )
     ]
 
@@ -211,20 +202,12 @@ def _short(results: Figure) -> str:
 
 
 def _libraries(results: Figure) -> str:
-    rows = []
+    said = []
     for library, about in results["libraries"].items():
-        fresh = "works" if not about["fresh"] else f"fails: `{about['fresh']}`"
         pins = ", ".join(f"`{pin}`" for pin in about["pins"])
-        if about["after"]:
-            pins += f" and still fails: `{about['after']}`"
-        cost = [seconds(about["import_seconds"]), f"{about['baseline']:.0f} MB"] if "baseline" in about else ["", ""]
-        rows.append([library, about.get("version", ""), fresh, pins, *cost])
-    head = "library | version | installed afresh | what it needs besides | import: | memory then:"
-    said = prose(
-        "Installed afresh means alone, with the newest versions of what it asks for. What cannot be imported "
-        "then gets the newest versions with which it can."
-    )
-    return f"## The libraries\n\n{said}\n\n{table(head, rows)}"
+        needs = f", which cannot be imported without {pins}" if about["fresh"] and not about["after"] else ""
+        said.append(f"{library} {about.get('version', '')}{needs}")
+    return f"## The libraries\n\n{prose('; '.join(said) + '.')}"
 
 
 def _calibrate(figures: list[Figure]) -> str:
@@ -287,7 +270,6 @@ def _accepted(figure: Figure) -> str:
 
 
 def _spend(figures: list[Figure]) -> str:
-    timed = [each for each in figures if each.get("time")]
     answers = [each for each in figures if not each.get("time")]
     rows = []
     for each in _offering(answers):
@@ -295,17 +277,12 @@ def _spend(figures: list[Figure]) -> str:
             rows.append([each["case"], _name(each), why_not(each)])
         else:
             rows.append([each["case"], _name(each), _accepted(each), account_verdict(each)])
-    speeds = [[each["case"], _name(each), *_cost(each)] for each in timed if "seconds" in each]
     said = prose(
         "An account of one user, and what it accepts. The two processes follow one another in one folder; an account "
         "that gives out there what is spent already forgets. Of the threads the most stands here that five accounts "
         "gave out; Python was told to switch between them often."
     )
-    more = prose(
-        "Time of one spend. Those on disk are durable before they are answered, and wait for the disk besides; those "
-        "of the other libraries are in memory."
-    )
-    return f"## Spend\n\n{said}\n\n{pivot(rows)}\n\n{more}\n\n{pivot(speeds)}"
+    return f"## Spend\n\n{said}\n\n{pivot(rows)}"
 
 
 def _collect(figures: list[Figure], results: Figure) -> str:
@@ -326,15 +303,15 @@ def _collect(figures: list[Figure], results: Figure) -> str:
         "together."
     )
     parts.append(f"## Randomize\n\n{said}\n\n{pivot(rows)}")
-    for task, said in (("randomize", CLIENTS), ("aggregate", SERVERS)):
-        timed = [each for each in _of(figures, task) if each.get("time")]
+    timed = [each for each in _of(figures, "randomize") if each.get("time")]
+    if timed:
         rows = [
             [_shaped(each["case"]), _name(each), rate(median(each)), _cost(each)[1]]
             if "seconds" in each
             else [_shaped(each["case"]), _name(each), why_not(each)]
             for each in sorted(_offering(timed), key=lambda each: list(work.SHAPES).index(each["case"]))
         ]
-        parts.append(f"{said}\n\n{pivot(rows)}")
+        parts.append(f"{CLIENTS}\n\n{pivot(rows)}")
     return "\n\n".join(parts)
 
 
@@ -354,16 +331,10 @@ def _estimate(figures: list[Figure]) -> str:
         held = f"{each['held'] / each['intervals']:.1%}" if each["intervals"] else "no intervals"
         off = f"{each['bias']:+.4f} ± {each['std_error']:.4f}"
         rows.append([case, _name(each), off, "**biased**" if is_biased(each) else "unbiased", held])
-    timed = [each for each in figures if each.get("time")]
-    speeds = [
-        [each["case"], _name(each), *_cost(each)] if "seconds" in each else [each["case"], _name(each), why_not(each)]
-        for each in _offering(timed)
-    ]
     said = prose(
         f"{work.ESTIMATED_REPORTS:,} reports of one of 16 answers, {work.ESTIMATED_REPEATS} times over: how far "
         f"off the "
         "estimated share of an answer is that no user gave, on average, with the standard error of that; biased where "
         f"it is more than {CLEARLY:g} of them off. And how often a 95 % interval holds the truth."
     )
-    more = f"Time from {work.ESTIMATED_REPORTS:,} reports to the counts of 128 answers:"
-    return f"## Estimate\n\n{said}\n\n{pivot(rows)}\n\n{more}\n\n{pivot(speeds)}"
+    return f"## Estimate\n\n{said}\n\n{pivot(rows)}"

@@ -19,6 +19,8 @@ EXAMPLE = "oue"
 """The mechanism whose subcommand shows a command's own options."""
 # A path without a ledger: collections of the local ledger are no part of the page.
 NO_LEDGER = os.devnull + "/none"
+PARAGRAPHS = 2
+"""Of the help of a command; `--help` shows the rest."""
 SHARED = 3
 """An option with the same help in so many commands is described once, in the overview; so is one that two commands have,
 if it means the same wherever it is."""
@@ -252,7 +254,7 @@ def groups_page(titles: list[str]) -> Iterator[str]:
         "",
         " ".join(filter(None, (_ABOUT.get(title, "") for title in titles))),
         "",
-        "See the [overview](../commands.md) for exit codes and [shared options](../commands.md#shared-options).",
+        "The [overview](../commands.md) has exit codes and [shared options](../commands.md#shared-options). `--help` says more.",
         "",
     )
     for command, context in leaves(names):
@@ -269,21 +271,23 @@ def groups_page(titles: list[str]) -> Iterator[str]:
 
 
 def prose(command: click.Command, *usages: str) -> Iterator[str]:
-    """The help text; the usage, unless it is that of the heading, and the examples are one block."""
+    """The help text without its later paragraphs; the examples, or the usage if it is not that of the heading."""
     examples: list[str] = []
+    shown = 0
     for paragraph in re.split(r"\n\s*\n", cleandoc(command.help or "")):
         lines = paragraph.replace("\b", "").strip("\n").splitlines()
         if lines and re.fullmatch(r"Examples?:", lines[0].strip()):
             examples += [line.strip() for line in lines[1:]]
         elif lines and lines[0].startswith("Example:"):
             examples.append(" ".join(lines).removeprefix("Example:").strip())
-        else:
+        elif shown < PARAGRAPHS:
+            shown += 1
             yield from (coded(" ".join(line.strip() for line in lines)), "")
     # An example without arguments says what the usage says.
     examples = [each for each in examples if not any(usage.startswith(f"{each} ") for usage in usages)]
     usages = tuple(each for each in usages if not re.fullmatch(r"ldp-budget [a-z -]+ \[OPTIONS\]", each))
     if usages or examples:
-        yield from ("```text", *usages, *examples, "```", "")
+        yield from ("```text", *(examples or usages), "```", "")
 
 
 def usage(command: click.Command, context: click.Context) -> str:

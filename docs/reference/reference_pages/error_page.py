@@ -53,19 +53,16 @@ def page() -> Iterator[str]:
         "",
         "The exit code is that of the command line: 1 failed, 2 wrong usage, 3 refused. Codes without a Python class are "
         "raised by the service only; the command line and `Client` report them as "
-        "[ServiceProblem](python/errors.md).",
-        "",
-        "| code | HTTP status | exit code |",
-        "| --- | --- | --- |",
+        "[ServiceProblem](python/ledger.md#error-classes).",
     )
-    for code in codes():
-        yield f"| [{code}](#{code}) | {STATUSES.get(code, '–')} | {exit_code(code)} |"
     classes = {kind.code: [k for k in kinds() if k.code == kind.code] for kind in kinds()}
     public = {value: path for path, value in everything().items()}
     for code in codes():
         entry = entries[code]
-        named = [f"[`{kind.__name__}`](python/errors.md)" for kind in classes.get(code, ()) if kind in public]
+        named = [
+            f"[`{kind.__name__}`](python/ledger.md#error-classes)" for kind in classes.get(code, ()) if kind in public
+        ]
         yield from ("", f"## {code}", "", entry["meaning"], "")
         yield from (f"- **Cause:** {entry['cause']}", f"- **What to do:** {entry['remedy']}")
-        if named:
-            yield f"- **Python:** {', '.join(named)}."
+        status = [f"HTTP {STATUSES[code]}"] if code in STATUSES else []
+        yield f"- {', '.join([*status, f'exit code {exit_code(code)}', *named])}"

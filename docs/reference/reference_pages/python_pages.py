@@ -48,10 +48,9 @@ def pages() -> Iterator[tuple[str, Iterator[str]]]:
     """The path of each page and its lines."""
     yield "python.md", overview()
     for page in CLASSES:
-        # The guarantees and the functions follow the mechanisms.
-        more = (guarantees_section(), functions_section()) if page == "mechanisms" else ()
+        # The guarantees and the functions follow the mechanisms, the errors the ledger that raises them.
+        more = (guarantees_section(), functions_section()) if page == "mechanisms" else (errors_section(),)
         yield f"python/{page}.md", itertools.chain(classes_page(page), *more)
-    yield "python/errors.md", errors_page()
     yield "python/plugins.md", plugins_page()
 
 
@@ -138,7 +137,7 @@ def overview() -> Iterator[str]:
         listed = ", ".join(f"`{functions()[name]}`" for name in names)
         yield f"| [{title}](python/mechanisms.md#{anchor(title)}) | {listed} |"
     yield from ("", "## Errors and guarantees", "", "| page | subject |", "| --- | --- |")
-    yield "| [Error classes](python/errors.md) | Every error class with its attributes; [errors by code](errors.md). |"
+    yield "| [Error classes](python/ledger.md#error-classes) | Every error class; [errors by code](errors.md). |"
     yield "| [Guarantees](python/mechanisms.md#guarantees) | The closed set of privacy guarantees that a ledger can charge. |"
     yield from ("", "## For authors of plugins", "", "| page | names |", "| --- | --- |")
     for title, _, names in PARTS:
@@ -187,9 +186,9 @@ def functions_section() -> Iterator[str]:
             yield from entry(functions()[name], everything()[functions()[name]])
 
 
-def errors_page() -> Iterator[str]:
+def errors_section() -> Iterator[str]:
     yield from (
-        "# Error classes",
+        "## Error classes",
         "",
         "All errors descend from `LdpBudgetError` and carry their data as attributes. The page "
         "[Errors by code](../errors.md) says what causes each and what to do.",
