@@ -20,6 +20,7 @@ do not link one to the other.
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 import os
@@ -35,6 +36,7 @@ from ..accounting.books import MARK_BYTES, note_of
 from ..accounting.stored_reports import Taken
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, ReportFileError, UnknownName
+from .parquet import SUFFIX, PartitionWriter
 from .public_attributes import PublicAttributes, read_attributes
 from .report_file import ReportWriter
 
@@ -221,7 +223,7 @@ class Inbox:
         return tuple(sorted(names))
 
     def write(self, name: str, out: str | os.PathLike[str], *, public: Sequence[str] | None = None) -> int:
-        """Write a round to a new report file; return the number of reports.
+        """Write a round to a new report file, or to a partition if `out` ends in `.parquet`; return the number of reports.
 
         `public` are the attributes that become public columns of the file; None for all. A report without one of them
         has the empty text there. If some are left out, the file has a random order of its own.
@@ -240,7 +242,10 @@ class Inbox:
         blocks = self._blocks(name, columns)
         if set(columns) != set(found):
             blocks = _shuffled(blocks)
-        with ReportWriter(out, self._collection, charged=True, public=columns) as writer:
+        writer_to: Any = ReportWriter
+        if Path(out).suffix == SUFFIX:  # the round names the partition, so that its copies are found
+            writer_to = functools.partial(PartitionWriter, task=f"round {name}")
+        with writer_to(out, self._collection, charged=True, public=columns) as writer:
             for reports, attributes in blocks:
                 writer.write(reports, attributes)
                 count += len(reports)

@@ -375,7 +375,7 @@ def seal(
     public: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Seal the stored reports as a round, and write it to the report file OUT.
+    """Seal the stored reports as a round, and write it to the report file OUT, a Parquet partition if it ends in .parquet.
 
     A round has its reports in random order, without users, keys or times. The ledger keeps it: for a round that was
     sealed before, also by a service, this only writes the file.
@@ -430,11 +430,9 @@ def warn_of_pseudonyms(collection: Collection, reports: int, group: int | None =
 
 def _note_attributes(out: str, collection: Collection) -> None:
     """Print what the public columns of a report file reveal, and a warning for values that split groups by mistake."""
-    from ldp_budget.reports.report_file import open_reports
+    from ldp_budget.reports.partial_aggregate import open_files
 
-    with open_reports(out, collection) as reports:
-        names = reports.public
-    if names:
+    if names := [name for reports in open_files(out, collection, {}) for name in reports.public]:
         found = combinations_in(out, collection)
         for each in odd_values(names, found):
             click.echo(
