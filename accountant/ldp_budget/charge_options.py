@@ -1,4 +1,4 @@
-"""`ChargeOptions`: the keyword arguments that every call that charges one user takes."""
+"""`QuoteOptions` and `ChargeOptions`: the keyword arguments that every call about a charge of one user takes."""
 
 from __future__ import annotations
 
@@ -13,31 +13,39 @@ DEFAULT = "default"
 """The policy of a call that names none."""
 
 
-class ChargeOptions(TypedDict, total=False):
-    """The options of `spend` and `reserve`, each of which may be left out.
+class QuoteOptions(TypedDict, total=False):
+    """The options of `quote`, each of which may be left out.
 
     Parameters:
         reports: the number of reports, at least one; by default 1.
-        key: an idempotency key, which makes a retry safe: the same key with the same request returns the stored
-            response. Use one key for one randomized output. Each user has keys of their own. Another collection makes
-            another request; another note does not.
         label: an opaque name of yours for the memoized value that the reports repeat.
-        digest: hexadecimal; binds the report itself to the key, so it needs a key.
         tags: what the reports depend on or are for, such as `["attribute:health", "purpose:ads"]`: all tags that apply, or
             none. A limit with a scope counts the charges that have its tag, and those without tags.
-        note: one line of at most 500 characters, stored with the charge until the user is erased. A repeated request
-            keeps its first note.
         policy: the policy to check against; by default `default`.
-        strict: True raises `BudgetExceeded` instead of returning a refusal.
     """
 
     reports: int
-    key: str | None
     label: str | None
-    digest: str | None
     tags: Iterable[str]
-    note: str | None
     policy: str
+
+
+class ChargeOptions(QuoteOptions, total=False):
+    """The options of `spend` and `reserve`, each of which may be left out: those of `QuoteOptions`, and these.
+
+    Parameters:
+        key: an idempotency key, which makes a retry safe: the same key with the same request returns the stored
+            response. Use one key for one randomized output. Each user has keys of their own. Another collection makes
+            another request; another note does not.
+        digest: hexadecimal; binds the report itself to the key, so it needs a key.
+        note: one line of at most 500 characters, stored with the charge until the user is erased. A repeated request
+            keeps its first note.
+        strict: True raises `BudgetExceeded` instead of returning a refusal.
+    """
+
+    key: str | None
+    digest: str | None
+    note: str | None
     strict: bool
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from .._later import Later
 from .._validation import check_call, check_instance, check_path, check_switch, shown
-from ..charge_options import DEFAULT, KNOWN, ChargeOptions, check_options
+from ..charge_options import DEFAULT, KNOWN, ChargeOptions, QuoteOptions, check_options
 from ..errors import InvalidParameter, LdpBudgetError
 from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
@@ -270,25 +270,13 @@ class Accountant:
 
     # -- charging -----------------------------------------------------------------------------------------------
 
-    def quote(
-        self,
-        user: str,
-        mechanism: Chargeable,
-        *,
-        reports: int = 1,
-        label: str | None = None,
-        policy: str = DEFAULT,
-        tags: Iterable[str] = (),
-    ) -> Receipt:
+    def quote(self, user: str, mechanism: Chargeable, **options: Unpack[QuoteOptions]) -> Receipt:
         """Compute the cost of a spend, and if it would fit; change nothing.
 
         Parameters:
             user: the user who would be charged.
             mechanism: a mechanism with its parameters, a collection, or an object that `guarantee_of` knows.
-            reports: the number of reports, at least one.
-            label: your name for the memoized value that the reports repeat.
-            policy: the policy to check against.
-            tags: what the reports depend on or are for, see `ChargeOptions`.
+            options: reports, label, tags, policy: see `QuoteOptions`.
 
         Returns:
             A receipt with the status `quoted`. If the spend would not fit, its `binding` names the limits that refuse
@@ -300,7 +288,7 @@ class Accountant:
             UnknownName: the policy does not exist.
             ClockError: the system clock is not plausible.
         """
-        options: ChargeOptions = {"reports": reports, "label": label, "policy": policy, "tags": tags}
+        check_options(options, QuoteOptions)
         request = self._request(user, mechanism, options)
         with self._ledger.reading(request.partition) as reading:
             return engine.quote(reading, request)
@@ -334,7 +322,7 @@ class Accountant:
         outcome = self._ledger.charge(engine.charge, [request])[0]
         return outcome.receipt() if isinstance(outcome, admission.Outcome) else admission.receipt_in(outcome)
 
-    def _request(self, user: str, mechanism: Chargeable, options: ChargeOptions, **more: Any) -> ChargeRequest:
+    def _request(self, user: str, mechanism: Chargeable, options: QuoteOptions, **more: Any) -> ChargeRequest:
         if not KNOWN.issuperset(options):
             check_options(options)
         return request_in(self._ledger, self._caller, user, mechanism, **options, **more)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from ..charge_options import ChargeOptions
+    from ..charge_options import ChargeOptions, QuoteOptions
     from ..errors import LdpBudgetError
     from ..ledger.verification import Integrity
     from ..registry.collections import Collection
@@ -57,16 +57,7 @@ class BudgetClient(Protocol):
     def simulate(self, mechanism: Chargeable, *, every: str, **options: Unpack[SeriesOptions]) -> tuple[Binding, ...]:
         """Predict when each limit of a policy first refuses a user who reports regularly."""
 
-    def quote(
-        self,
-        user: str,
-        mechanism: Chargeable,
-        *,
-        reports: int = 1,
-        label: str | None = None,
-        policy: str = DEFAULT,
-        tags: Iterable[str] = (),
-    ) -> Receipt:
+    def quote(self, user: str, mechanism: Chargeable, **options: Unpack[QuoteOptions]) -> Receipt:
         """Compute the cost of a spend, and if it would fit; change nothing."""
 
     def spend(self, user: str, mechanism: Chargeable, **options: Unpack[ChargeOptions]) -> Receipt:

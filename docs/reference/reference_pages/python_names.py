@@ -35,7 +35,7 @@ ANSWERS: Names = (
     (receipts, ("Receipt", "LimitState", "Balance", "Amounts")),
     (budget_timeline, ("Remaining", "BudgetPoint", "Binding")),
     (api_keys, ("ApiKeys", "ApiKey")),
-    (charge_options, ("ChargeOptions",)),
+    (charge_options, ("QuoteOptions", "ChargeOptions")),
     (call_options, ("RunOptions", "SeriesOptions", "PolicyTerms", "PolicyOptions")),
     (charge_request, ("Principal",)),
     (admin_log, ("Record",)),

@@ -30,8 +30,8 @@ CLASSES = {
         "Open a ledger or a service, operate it, and manage who may call it. What a policy holds, and what a charge and a "
         "question about a budget return.",
         "Accountant BudgetClient Client LedgerOperations Integrity Overview Principal ApiKeys ApiKey Record "
-        "Limit Plan Policy PolicyTerms PolicyOptions ChargeOptions RunOptions SeriesOptions Receipt LimitState Amounts "
-        "Balance Remaining BudgetPoint Binding Spend SpendResult BulkResult Bound",
+        "Limit Plan Policy PolicyTerms PolicyOptions QuoteOptions ChargeOptions RunOptions SeriesOptions Receipt LimitState "
+        "Amounts Balance Remaining BudgetPoint Binding Spend SpendResult BulkResult Bound",
     ),
     "mechanisms": (
         "Mechanisms, reports and estimates",

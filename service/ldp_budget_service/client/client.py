@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from ldp_budget._dataframes import check_texts
 from ldp_budget._tags import check_tags
@@ -38,7 +38,7 @@ from ldp_budget.accounting.priced_mechanism import mechanism_of
 from ldp_budget.accounting.principals import Principal
 from ldp_budget.accounting.receipts import BudgetExceeded
 from ldp_budget.accounting.reservation_settlement import check_expires
-from ldp_budget.charge_options import DEFAULT, check_options
+from ldp_budget.charge_options import DEFAULT, QuoteOptions, check_options
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, RecordConflict, UnknownName
 from ldp_budget.guarantees.fixed_point import LARGEST
 from ldp_budget.registry.collections import Collection
@@ -202,17 +202,9 @@ class Client(BudgetClient):
 
     # -- charging ---------------------------------------------------------------------------------------
 
-    def quote(
-        self,
-        user: str,
-        mechanism: Chargeable,
-        *,
-        reports: int = 1,
-        label: str | None = None,
-        policy: str = DEFAULT,
-        tags: Iterable[str] = (),
-    ) -> Receipt:
-        body = charge_body(user, mechanism, {"reports": reports, "policy": policy, "label": label, "tags": tags})
+    def quote(self, user: str, mechanism: Chargeable, **options: Unpack[QuoteOptions]) -> Receipt:
+        check_options(options, QuoteOptions)
+        body = charge_body(user, mechanism, cast("ChargeOptions", options))
         with Rewording(self.name, mechanism):
             answer = self._service.ask("POST", "/v1/spends", {**body, "dry_run": True})
         return self._read(schemas.receipt_of, answer)

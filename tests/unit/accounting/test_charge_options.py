@@ -16,7 +16,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget_service.client import Client
 
 OUE: Mechanism = mechanism("oue")(epsilon=1, domain_size=3)
-UNKNOWN = r"option must be one of reports, key, label, digest, tags, note, policy, strict: got 'labl'\. Did you mean 'label'\?"
+UNKNOWN = r"option must be one of reports, label, tags, policy, key, digest, note, strict: got 'labl'\. Did you mean 'label'\?"
 
 
 def called(budget: Any, call: str, **options: Any) -> Any:
