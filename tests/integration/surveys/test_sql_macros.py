@@ -75,6 +75,8 @@ def test_duckdb_macro_finds_the_estimates_of_the_command_in_ten_digits(
     assert same(weighted, expected(command, path, weighted=True), error=6)
     grouped = warehouse.execute("select * from mood_shares('reports', weight := 'w', by := 'region')").fetchall()
     assert same(grouped, expected(command, path, weighted=True, groups=True), error=6)
+    unweighted = warehouse.execute("select * from mood_shares('reports', by := 'region')").fetchall()
+    assert same(unweighted, expected(command, path, groups=True), error=6)
 
 
 def test_duckdb_macro_reads_answers_of_two_bytes_as_bytes_numbers_and_hexadecimal_text(
