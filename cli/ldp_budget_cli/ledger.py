@@ -12,7 +12,7 @@ import click
 
 from ldp_budget._files import replacing
 
-from .app import check_local, given_time, is_path, ledger_path, make_ledger, open_ledger, open_place
+from .app import check_local, given_time, is_path, is_service, ledger_path, make_ledger, open_ledger, open_place
 from .errors import when_stopped
 from .input_tables import layout_options
 from .inputs import check_no_list, listed_users, user_column_option
@@ -123,6 +123,40 @@ def verify(ctx: click.Context, expect: str | None, as_json: bool) -> None:
             next_step(f"find out how this happened, then: ldp-budget ledger acknowledge {named} --reason TEXT")
     if not result.ok:
         sys.exit(1)
+
+
+@ledger.command("upgrade")
+@click.option(
+    "--step",
+    type=click.Choice(["pre", "post"]),
+    default="post",
+    help="pre: what runs while the earlier version still charges. post: all of it. [default: post]",
+)
+@json_option
+@click.pass_context
+def upgrade(ctx: click.Context, step: str, as_json: bool) -> None:
+    """Verify the ledger, then change its tables to those of this version.
+
+    After it, processes of an earlier version refuse to charge, and do not open the ledger. Make a backup before.
+
+    \b
+    Example:
+      ldp-budget ledger upgrade
+    """
+    from ldp_budget.accounting.upgrade import upgrade as upgraded
+
+    place = ledger_path(ctx)
+    if is_service(place):
+        raise click.UsageError(
+            "--ledger names a service. Upgrade on the machine of the ledger: a path or postgresql://…."
+        )
+    done = upgraded(place, step)
+    if as_json:
+        print_json({"ledger": done.name, "version": done.before, "steps": done.steps})
+    elif done.steps:
+        click.echo(f"verified, then applied to version {done.before}: {', '.join(done.steps)}")
+    else:
+        click.echo(f"verified; nothing to do: its tables have version {done.before}")
 
 
 @ledger.command("acknowledge")

@@ -262,6 +262,8 @@ class Unit:
         self._connection = connection
         self.schema = schema
         self.shards = shards
+        self.aside: frozenset[Any] = frozenset()
+        """Facts of the catalog that a verification leaves aside, see `migrations`."""
         self._held: dict[BulkStatement, dict[Any, tuple[Any, ...]]] = {}
         self._written: list[tuple[Cursor[Any], int]] = []
 

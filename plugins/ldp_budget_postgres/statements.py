@@ -399,7 +399,7 @@ class PostgresRows(NamedReads):
     def damage(self) -> Iterator[str]:
         self._unit.be_patient()
         if self._partition == 0:
-            yield from compare_catalog(ask_catalog(self._unit))
+            yield from compare_catalog(ask_catalog(self._unit), self._unit.aside)
             yield from self._strange_partitions()
             for (name,) in self._ask(_STRANGE_META):
                 yield f"meta: there is a row {name!r}, which no ledger has"

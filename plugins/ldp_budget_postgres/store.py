@@ -30,9 +30,9 @@ from ldp_budget._files import alone_in, application_folder, create_private, othe
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
 from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
-from ldp_budget.ledger.storage import Attempt, UnstorableError, newer_tables
+from ldp_budget.ledger.storage import UPGRADE, Attempt, UnstorableError, newer_tables
 
-from . import citus, pool, schema
+from . import citus, migrations, pool, schema
 from . import schema as catalog
 from .bulk_writes import MISCOUNTED, PrefetchedRows, Unit
 from .pool import WAIT_SECONDS, Connections, first_connection, of_driver, plain, roll_back
@@ -144,7 +144,9 @@ class PostgresStore:
         secret: bytes | None = None,
         sandbox: bool | None = None,
         ledger_id: str | None = None,
+        upgrade: bool = False,
     ) -> None:
+        self._upgrade, self._aside = upgrade, frozenset[catalog.Fact]()
         self._address = pool.read(ledger)
         self.name = self._address.name
         self.repeated: Counter[str] = Counter()
@@ -179,10 +181,11 @@ class PostgresStore:
         with self._looking(connection):
             meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
-        if version != str(schema.SCHEMA_VERSION):
-            raise LedgerError(
-                self.name, f"its tables must be of version {schema.SCHEMA_VERSION}: got version {version}"
-            )
+        self._version, steps = version, migrations.pending(version)
+        if version != str(schema.SCHEMA_VERSION) and not (steps and self._upgrade):
+            why = f"its tables must be of version {schema.SCHEMA_VERSION}: got version {version}"
+            raise LedgerError(self.name, why, hint=UPGRADE if steps else "")
+        self._aside = migrations.created(steps)
         if not {"ledger", "key_check"} <= meta.keys() or not _NAME.fullmatch(bytes(meta["ledger"])):
             why = "its table meta was changed: it has no name of the ledger, or no check of its key"
             raise LedgerError(self.name, why, hint=_RESTORE)
@@ -220,7 +223,7 @@ class PostgresStore:
     def _check_tables(self, connection: Connection) -> None:
         """Raise `LedgerError` unless the tables are those that the ledger creates."""
         with connection.transaction():
-            catalog.check_catalog(catalog.ask_catalog(Unit(connection, self._schema)), self.name)
+            catalog.check_catalog(catalog.ask_catalog(Unit(connection, self._schema)), self.name, aside=self._aside)
         self._tables_checked = time.monotonic()
 
     def _create(self, connection: Connection, given: bytes | None, sandbox: bool | None, ledger_id: str) -> None:
@@ -370,6 +373,11 @@ class PostgresStore:
             progress.commit = connection.execute("COMMIT")
             pipeline.sync()
 
+    def migrate(self, until: str) -> tuple[int, list[str]]:
+        """Apply the pending migrations in one transaction; return the version before, and the applied steps."""
+        with _plainly(self.name), self._connections.lend() as connection, self._looking(connection):
+            return migrations.apply(connection, self.name, until)
+
     def _by_shard(self, partitions: Sequence[int]) -> list[list[int]]:
         """Return partitions as lists, each for one statement."""
         if self._cluster is not None:
@@ -391,14 +399,14 @@ class PostgresStore:
         """Raise `LedgerError` if a newer ldp-budget has upgraded the tables since this process has opened them."""
         row: Any = answer.fetchone()
         version = "?" if row is None else bytes(row[0]).decode("ascii", "replace")
-        if version != str(schema.SCHEMA_VERSION):
+        if version != self._version:
             raise newer_tables(self.name, schema.SCHEMA_VERSION, version)
 
     def _tables_are_due(self) -> bool:
         return time.monotonic() - self._tables_checked >= _TABLES_SECONDS
 
     def _judge_tables(self, answer: Cursor[Any]) -> None:
-        catalog.check_catalog(answer, self.name, _NOTHING)
+        catalog.check_catalog(answer, self.name, _NOTHING, self._aside)
         self._tables_checked = time.monotonic()
 
     def _check_written(self, unit: Unit) -> None:
@@ -442,6 +450,7 @@ class PostgresStore:
                 row: Any = unit.run(f"{END} WHERE partition = %s", (partition,)).fetchone()
                 if row is None:
                     raise LedgerError(self.name, f"partition {partition} is missing")
+                unit.aside = self._aside
                 yield PostgresRows(unit, partition, end_of(row))
                 connection.execute("COMMIT")
             except Exception as error:

@@ -23,22 +23,26 @@ def open_store(
     secret: bytes | None = None,
     sandbox: bool | None = None,
     ledger_id: str | None = None,
+    **upgrade: bool,
 ) -> Store:
-    """Open the store of a ledger; a new one gets the secret and the id of its source, if there is one."""
+    """Open the store of a ledger; a new one gets the secret and the id of its source, if there is one.
+
+    With `upgrade=True`, its tables may be of an earlier version that migrations make current.
+    """
     check_switch("create", create)
     if sandbox is not None:
         check_switch("sandbox", sandbox)
     if isinstance(ledger, str | os.PathLike):
         if "://" in str(ledger):
             store = _store_of(str(ledger).partition("://")[0])
-            return store(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
+            return store(str(ledger), create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id, **upgrade)
         if _ADDRESS.match(str(ledger)):
             raise InvalidParameter("ledger", "a path, :memory: or postgresql://…", "a URL of another form")
         check_platform(str(ledger))
         from ..ledger.sqlite import SqliteStore
 
         place = ":memory:" if str(ledger) == ":memory:" else check_path("ledger", ledger)
-        return SqliteStore(place, create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id)
+        return SqliteStore(place, create=create, secret=secret, sandbox=sandbox, ledger_id=ledger_id, **upgrade)
     if isinstance(ledger, type) or not all(hasattr(ledger, name) for name in _OF_A_STORE):
         raise InvalidParameter("ledger", "a path, :memory:, postgresql://… or a store", shown_with_type(ledger))
     check_kind(ledger.key, ledger.name, sandbox)

@@ -81,6 +81,9 @@ class PartitionsFailedError(LedgerError):
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
 
 
+UPGRADE = "Back it up, then run: ldp-budget ledger upgrade"
+
+
 def newer_tables(ledger: str, known: int, found: object) -> LedgerError:
     """Return the error of an open ledger whose tables a newer ldp-budget has upgraded."""
     why = f"its tables were upgraded to version {found}, and this process knows version {known}. Nothing was charged"

@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING
 from ..._files import alone_in, create_private, others_have_access, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import key_file, keyed_hashing
-from ..storage import newer_tables
+from ..storage import UPGRADE, newer_tables
+from . import schema
 from .fork_gate import GatedConnection
 from .schema import APPLICATION_ID, SCHEMA_VERSION, create_tables, fill, version_of
 
@@ -159,15 +160,17 @@ CHECKPOINT_PAGES = 4000
 """WAL size, in pages, at which SQLite checkpoints; after that the WAL can be reset."""
 
 
-def open_connection(path: str, key: keyed_hashing.Key, *, read_only: bool = False) -> GatedConnection:
-    """Return a connection to an existing ledger.
+def open_connection(
+    path: str, key: keyed_hashing.Key, *, read_only: bool = False, upgrade: bool = False
+) -> GatedConnection:
+    """Return a connection to an existing ledger; with `upgrade` also to one that migrations make current.
 
     Raises `LedgerError` if the file is not a ledger, is damaged, or belongs to another key. With `read_only`, the
     connection takes no locks and makes no WAL: use it only for a file that no process writes.
     """
     connection = _connect(path, "mode=ro&immutable=1" if read_only else "mode=rw")
     try:
-        _check(connection, path)
+        _check(connection, path, upgrade)
         _check_key(connection, key, path)
         _make_durable(connection)
         connection.execute("PRAGMA busy_timeout = 0")  # `_begin` in `store` waits instead, in short steps
@@ -461,17 +464,18 @@ def check_version(connection: sqlite3.Connection, path: str) -> None:
         raise newer_tables(path, SCHEMA_VERSION, version)
 
 
-def _check(connection: sqlite3.Connection, path: str) -> None:
+def _check(connection: sqlite3.Connection, path: str, upgrade: bool = False) -> None:
     """Raise `LedgerError` unless this is a ledger of a known schema version. It only reads the file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = version_of(connection)
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger", hint=_NAME)
-    if version != SCHEMA_VERSION:
+    migrates = SCHEMA_VERSION - len(schema.MIGRATIONS) <= version < SCHEMA_VERSION
+    if version != SCHEMA_VERSION and not (migrates and upgrade):
         raise LedgerError(
             path,
             f"its tables must be of version {SCHEMA_VERSION}: got version {version}",
-            hint="Install the matching ldp-budget.",
+            hint=UPGRADE if migrates else "Install the matching ldp-budget.",
         )
     _check_size(connection, path)
 

@@ -94,8 +94,8 @@ _LEFT_OPEN: list[sqlite3.Connection] = []
 class DatabaseFile:
     """Files of one ledger in one process, with their guard and the writer lock `turn`."""
 
-    def __init__(self, path: str, key: Key) -> None:
-        self.path = path
+    def __init__(self, path: str, key: Key, upgrade: bool = False) -> None:
+        self.path, self._upgrade = path, upgrade
         self.is_open = False
         self._key = key
         self._names = (path + LOG, path + INDEX)
@@ -137,7 +137,7 @@ class DatabaseFile:
 
     def connect(self) -> GatedConnection:
         """Return one more connection."""
-        return connections.open_connection(self.path, self._key, read_only=self._read_only)
+        return connections.open_connection(self.path, self._key, read_only=self._read_only, upgrade=self._upgrade)
 
     def _first_connection(self, deadline: float) -> GatedConnection:
         logged = not self._read_only and length(self.path) > 0

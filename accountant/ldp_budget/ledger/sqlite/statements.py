@@ -23,8 +23,7 @@ from ..models import (
 )
 from ..tables import TABLES, Dialect, NamedReads
 from .bulk_charges import MAC_STATE, SqliteBatch
-from .schema import MIGRATION, MIGRATION_TABLES
-from .schema import TABLES as TABLES_OF_SCHEMA
+from .schema import changed_schema, has_strange_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,7 +88,6 @@ _STRAY_REPORTS = (
     "SELECT r.number FROM reports r LEFT JOIN journal j USING (entry) LEFT JOIN users u USING (account)"
     " WHERE r.state = 'waiting' AND u.user_hash IS NULL ORDER BY r.number LIMIT 10"
 )
-_SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema"
 # The log's note is missing until the log is first used (see `file_guard`). It is a number of entries.
 _STRANGE_META = (
     "SELECT CASE WHEN typeof(name) = 'text' THEN name ELSE quote(name) END FROM meta WHERE NOT coalesce("
@@ -98,10 +96,6 @@ _STRANGE_META = (
 )
 _MISSING_META = (
     'SELECT value FROM json_each(\'["key_check", "ledger_id"]\') WHERE value NOT IN (SELECT name FROM meta)'
-)
-_STRANGE_MIGRATIONS = (
-    "SELECT count(*) FROM _sqlite_migrations WHERE (migration_set, name) IS NOT (?, ?)"
-    " UNION ALL SELECT count(*) <> 1 FROM _sqlite_migrations"
 )
 _COUNTERS = PartitionHead._fields[3:]
 _SET_COUNTERS = ", ".join(f"{name} = ?" for name in _COUNTERS)
@@ -340,13 +334,13 @@ class SqliteRows(NamedReads):
         for (line,) in self._execute("PRAGMA integrity_check(10)"):
             if line != "ok":
                 yield f"the file is damaged: {line}"
-        for kind, name in _changed_schema(self._connection):
+        for kind, name in changed_schema(self._connection):
             yield f"its schema was changed: {kind} {name}"
         for (name,) in self._execute(_STRANGE_META):
             yield f"meta: there is a row {name!r}, which no ledger has, or its value was changed"
         for (name,) in self._execute(_MISSING_META):
             yield f"meta: the row {name!r} is missing"
-        if any(number for (number,) in self._execute(_STRANGE_MIGRATIONS, MIGRATION)):
+        if has_strange_steps(self._connection):
             yield "_sqlite_migrations: its rows were changed"
         for (partition,) in self._execute("SELECT partition FROM partitions WHERE partition <> 0"):
             yield f"partitions: there is a partition {partition}, and the ledger has only partition 0"
@@ -407,19 +401,6 @@ def _padded(asked: Sequence[T]) -> Sequence[T]:
     """Return the same values, the last one repeated up to a power of two: so few statements serve any number."""
     count = len(asked)
     return [*asked, *[asked[-1]] * ((1 << (count - 1).bit_length()) - count)] if count else asked
-
-
-def _changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return the unexpected and the missing parts of the schema."""
-    found = connection.execute(_SCHEMA).fetchall()
-    fresh = sqlite3.connect(":memory:")
-    try:
-        for statement in (*MIGRATION_TABLES, *TABLES_OF_SCHEMA):
-            fresh.execute(statement)
-        expected = fresh.execute(_SCHEMA).fetchall()
-    finally:
-        fresh.close()
-    return [row[:2] for row in sorted(set(found) ^ set(expected))]
 
 
 def _places(values: int) -> str:

@@ -21,7 +21,7 @@ from ...errors import LedgerError
 from .. import key_file, keyed_hashing
 from ..storage import Attempt
 from . import connection as connections
-from . import fork_gate, log_match
+from . import fork_gate, log_match, schema
 from .connection import MEMORY, STEP_SECONDS
 from .file_guard import DatabaseFile
 from .statements import SqliteRows
@@ -81,7 +81,9 @@ class SqliteStore:
         secret: bytes | None = None,
         sandbox: bool | None = None,
         ledger_id: str | None = None,
+        upgrade: bool = False,
     ) -> None:
+        self._upgrade = upgrade
         # The real, absolute path: links and later changes of the working folder do not matter.
         self.name = MEMORY if str(path) == MEMORY else os.path.realpath(path)
         # `_lock` is for writing, `_pool` for the list of readers; take them in this order. An interrupt (Ctrl-C) cannot
@@ -119,7 +121,7 @@ class SqliteStore:
             connections.create(file, secret, sandbox, ledger_id)
         connections.require_both(file, secret)
         self.key = key_file.check_kind(key_file.read_key(file), self.name, sandbox)
-        self._place = DatabaseFile(self.name, self.key)
+        self._place = DatabaseFile(self.name, self.key, self._upgrade)
         # The first operation uses this connection, to read or to write.
         self._readers = [self._place.open()]
         connections.check_ledger_id(self._readers[0], self.key, self.name)
@@ -223,6 +225,16 @@ class SqliteStore:
                 finally:
                     if place is not None:
                         place.turn.release()
+
+    def migrate(self, until: str) -> tuple[int, list[str]]:
+        """Apply the pending migrations in one transaction; return the version before, and the applied steps."""
+        for attempt in self.attempts():
+            with attempt as partitions:
+                assert self._writer is not None
+                before = schema.version_of(self._writer)
+                done = schema.migrate(self._writer, until=until)
+                partitions[0].has_written = bool(done)  # type: ignore[attr-defined]
+        return before, done
 
     def _check_free(self) -> None:
         if self._writer is not None and self._writer.in_transaction:

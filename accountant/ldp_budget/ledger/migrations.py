@@ -1,0 +1,23 @@
+"""Migrations: how the tables of a released version become those of a later one.
+
+A migration has two steps. `pre` runs while the version before still charges: it may only add what that version does not
+see, such as a table or an index, and it may take long. `post` runs in one short transaction, after which the tables have
+the new version. An open process of the version before then refuses its next charge, see `storage.newer_tables`.
+
+SQLite's migrations are applied by sqlite-utils, see `sqlite.schema`; those of PostgreSQL are numbered SQL files, see
+`ldp_budget_postgres.migrations`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+PRE, POST = "pre", "post"
+
+
+class Migration(NamedTuple):
+    """The change of the tables to a version: SQL statements of the two steps."""
+
+    version: int
+    pre: tuple[str, ...] = ()
+    post: tuple[str, ...] = ()
