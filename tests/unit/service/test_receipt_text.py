@@ -18,6 +18,7 @@ from ldp_budget_service.api.schemas import receipt_form
 from ldp_budget_service.receipt_text import receipt_text
 
 WHOLE = [Limit.parse(text) for text in ("lifetime=4", "day=0.1,1e-9", "week=3.3333333333333333333,1e-6,zcdp")]
+WHOLE += [Limit.parse(text) for text in ("attribute:health:28d=2", "purpose:ads:lifetime=4,1e-6,zcdp")]
 WHOLE += [Limit.parse(text) for text in ("month=1e6,1e-5,gdp", "day=2,1e-5+1e-7,renyi", "lifetime=1e-9,0.5,zcdp")]
 LIMITS = [
     *WHOLE,
