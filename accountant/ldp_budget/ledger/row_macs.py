@@ -258,6 +258,7 @@ class AccountMacs:
         today = (transaction._moment or transaction.moment).day
         found: dict[bytes, Account | LedgerError] = {}
         others: list[tuple[Account, AccountMacState]] = []
+        recent: list[tuple[Account, bytes]] = []
         nothing = dict.fromkeys(transaction._windows or transaction.windows, ZERO)
         sliding = any(gauge == EARLIER for _, gauge in windows)
         if sliding:
@@ -282,12 +283,24 @@ class AccountMacs:
                         names.append(name)
                         amounts += costs
                 first += 5
-            if day != today or counted or sliding:
+            if day != today or counted:
                 others.append((account, AccountMacState._make(row[:_STATE])))
+            elif sliding:
+                recent.append((account, row_mac))
             elif maker.mac(today, names, amounts, {}, (number, newest or 0, user)) == row_mac:
                 accounts[number] = account
             else:
                 found[user] = self._refusal(number)
+        if recent:
+            earlier: dict[int, Sums] = {}
+            self._add_earlier(earlier, [account.number or 0 for account, _ in recent], [today])
+            for account, row_mac in recent:
+                number = account.number or 0
+                account.same_day.update(earlier.get(number, {}))
+                if self._mac_of(account) == row_mac:
+                    accounts[number] = account
+                else:
+                    found[account.user] = self._refusal(number)
         if others:
             found |= self._take_others(others)
         if len(found) < len(users):
@@ -375,9 +388,9 @@ class AccountMacs:
             ranges = earlier_on(self._transaction.periods(), day)
             if ranges:
                 names = self.windows_on(day)
-                for account, name, *amounts in self._transaction.rows.sums_between(accounts, ranges):
-                    if name in names:
-                        sums.setdefault(account, {})[name] = Costs._make(amounts)
+                for row in self._transaction.rows.sums_between(accounts, ranges):
+                    if row[1] in names:
+                        sums.setdefault(row[0], {})[row[1]] = row[2:]
 
     def _read_counts(self, found: Mapping[int, AccountMacState], windows: Container[str]) -> dict[int, Counts]:
         """Return the counts, in some windows, of those accounts that have any."""
@@ -486,6 +499,7 @@ class AccountMacs:
         if not self._is_open(window):
             if window in self.windows_on(self._today):
                 account.same_day[window] = costs
+                account.before.clear()
             return False
         gauge = gauge_of(window)
         account.spent[gauge] = costs

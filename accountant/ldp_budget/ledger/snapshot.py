@@ -109,6 +109,8 @@ class Account:
     counts: dict[tuple[int | str | bytes, ...], int] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     same_day: dict[str, Amounts] = field(default_factory=dict)
+    before: dict[str, Costs] = field(default_factory=dict)
+    """The sums of the earlier days that each open window counts, once they were asked for; cleared if one changes."""
 
     def count_reports(self, charge: int | None, windows: Mapping[str, str]) -> None:
         """Fill `reported` with the reports of a priced mechanism; `windows` has the gauge of each window's name."""
@@ -122,9 +124,12 @@ class Account:
         """Return what a limit of a gauge counts in its open window: the sum of it, and of the earlier days that count."""
         total = self.spent[gauge]
         if window.earlier and self.same_day:
-            for name in window.earlier:
-                if name in self.same_day:
-                    total = total.plus(Costs._make(self.same_day[name]))
+            before = self.before.get(window.name)
+            if before is None:
+                days = [self.same_day[name] for name in window.earlier if name in self.same_day]
+                sums = [None if None in amounts else sum(amounts) for amounts in zip(*days, strict=True)]
+                before = self.before[window.name] = ZERO if not days else ZERO.plus(Costs._make(sums))
+            total = total.plus(before)
         return total
 
     def sliding_sums(self, gauge: str, window: Window) -> list[tuple[str, Costs]]:
