@@ -37,6 +37,25 @@ int ldp_client_integer(const ldp_client *client, uint64_t answer, const uint8_t 
 int ldp_client_number(const ldp_client *client, double answer, const uint8_t *secret, size_t secret_size,
                       uint8_t *report, char *label, char *why, size_t why_size);
 
+/* The budget and the outbox of this device, in a file at `path`, or NULL. `lifetime` and `day` are decimals of epsilon, such as
+ * "4"; `day` may be NULL. Limits that are there already are lowered, and not raised. A device may be shared by threads. */
+typedef struct ldp_device ldp_device;
+ldp_device *ldp_device_open(const char *path, const char *lifetime, const char *day, char *why, size_t why_size);
+void ldp_device_free(ldp_device *device);
+/* 1 if nothing was kept before: say to the user that earlier reports do not count. */
+int ldp_device_is_fresh(const ldp_device *device);
+
+/* The report of a key, as above: charged, drawn and kept now, or the one that was drawn under this key before; then the answer is
+ * not used. Returns 0, 1 if the report has arrived and nothing was written, -1 if it is refused, -2 if a limit does not allow it. */
+int ldp_device_text(const ldp_device *device, const ldp_client *client, const char *key, const uint8_t *answer, size_t size,
+                    uint8_t *report, char *label, char *why, size_t why_size);
+int ldp_device_integer(const ldp_device *device, const ldp_client *client, const char *key, uint64_t answer,
+                       uint8_t *report, char *label, char *why, size_t why_size);
+int ldp_device_number(const ldp_device *device, const ldp_client *client, const char *key, double answer,
+                      uint8_t *report, char *label, char *why, size_t why_size);
+/* The report of a key has arrived: it is deleted, and its charge stays. */
+int ldp_device_settle(const ldp_device *device, const char *key, char *why, size_t why_size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,6 @@
-//! The C interface; `ldp_budget.h` describes it. All unsafe code of the client is in this file.
+//! The C interface; `ldp_budget.h` describes it. All unsafe code of the client is in this crate.
+
+mod device;
 
 use std::ffi::{c_char, c_int, CStr};
 

@@ -46,6 +46,11 @@ impl Client {
         &self.definition
     }
 
+    /// The digest that was agreed on.
+    pub fn digest(&self) -> &str {
+        self.text("digest")
+    }
+
     /// The bytes of a report.
     pub fn report_size(&self) -> usize {
         self.program.size
