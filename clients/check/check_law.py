@@ -26,12 +26,14 @@ import json
 import re
 import sys
 from collections import Counter, namedtuple
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, Context, Decimal, Overflow
 from fractions import Fraction
 from hashlib import sha256
 from itertools import chain, combinations, permutations, product
 from math import comb, prod
 from operator import itemgetter
 from pathlib import Path
+from unicodedata import normalize
 
 # CANNOT is raised where a program is beyond this checker.
 ALL, HUGE, MOST_ANSWERS, MOST_OUTCOMES, CANNOT = 2**64, 2**4096, 2**12, 2**16, NotImplementedError
@@ -70,10 +72,8 @@ VECTORS, EACH = {"vector", "chances", "flags"}, {"each", "divisor", "shift", "na
 TEXTS = ["contact", "context", "digest", "fingerprint", "mechanism", "memo", "name", "purpose", "question", "title"]
 KEYS = {*TEXTS, *["answers", "format", "guarantee", "input", "languages", "report", "steps", "tables", "version"]}
 NAME, WHOLE, PLAIN = r"[a-z][a-z0-9_]*", r"0|-?[1-9][0-9]{0,1233}", r"[ -~]{0,200}"
-TAG, HIDDEN = (
-    r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*",
-    ("[\0-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]"),
-)
+TAG = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"
+HIDDEN = "[\0-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]"
 DECIMAL = r"[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?"
 
 
@@ -155,11 +155,21 @@ def count_of(given, names, most):
     return counted(given["last"], 0, 2**53 - 1) + 1
 
 
+def check_totals(digits, count, floor, table):
+    """Refuse a table whose totals are too large. They are added up only where the weights may grow."""
+    rounded = Context(digits, ROUND_DOWN, MIN_EMIN, MAX_EMAX, traps=[Overflow])
+    weight, ratio, total = Decimal(table["first"]), Decimal(table["ratio"]), 0
+    for _ in range(count if ratio > 1 or max(weight, floor) >= 10**1000 else 0):
+        need(weight < 10**1234, "a table of numbers that are too large")
+        total, weight = total + max(floor, int(weight)), rounded.multiply(weight, ratio)
+        need(total < HUGE, "a table of numbers that are too large")
+
+
 def kind_of_table(table):
     if isinstance(table, dict):
         need(table.keys() == {"first", "ratio", "digits", "floor", "count"}, "other keys than those of a table")
         need(matches(DECIMAL, table["first"]) and matches(DECIMAL, table["ratio"]), "no decimals")
-        _ = counted(table["digits"], 1, 1000), counted(table["count"]), literal(table["floor"], 0)
+        check_totals(counted(table["digits"], 1, 1000), counted(table["count"]), literal(table["floor"], 0), table)
         return "vector"
     need(isinstance(table, list), "no table")
     rows = [row for row in table if isinstance(row, list)]
@@ -199,6 +209,10 @@ def check_form(program):
         need(all(isinstance(x, str) for x in [*said, *(words[k] for k in words.keys() - {"answers"})]), "no text")
     need(not re.search(HIDDEN, program["name"] + program["mechanism"]), "a name that no line can show")
     need(all(isinstance(name, str) and name for name in program["answers"] or []), "an answer that is no text")
+    plain = {
+        re.sub(f"^( |{HIDDEN})+|( |{HIDDEN})+$", "", normalize("NFC", name)) for name in program["answers"] or []
+    }
+    need(len(plain) == len(program["answers"] or []), "two answers that are one")
     guarantee, report, steps = program["guarantee"], program["report"], program["steps"]
     figures = {"epsilon", "delta", *(["answer_epsilon", "lifetime_epsilon"] if program["memo"] else [])}
     need(
