@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).resolve().parent
+OVERVIEW = HERE.with_name("errata.md")
 DOCUMENTS = [path.stem.removeprefix("document_") for path in sorted(HERE.glob("document_*.py"))]
 _SUMMARY = re.compile(r"(?<=<!-- summary -->\n).*?(?=<!-- end of summary -->)", re.DOTALL)
 
@@ -68,14 +69,14 @@ def summary() -> str:
     for document in DOCUMENTS:
         title = importlib.import_module(f"document_{document}").TITLE
         found = [reproduced for _, reproduced in verdicts(HERE / f"{document}.csv")]
-        link = f"[{document}: {title}]({document}.csv)"
+        link = f"[{document}: {title}]({HERE.name}/{document}.csv)"
         lines.append(f"| {link} | {len(found)} | {sum(found)} | {len(found) - sum(found)} |\n")
     return "".join(lines)
 
 
 def write_summary() -> None:
-    overview = (HERE / "README.md").read_text(encoding="utf-8")
-    (HERE / "README.md").write_text(_SUMMARY.sub(lambda _: summary(), overview), encoding="utf-8")
+    overview = OVERVIEW.read_text(encoding="utf-8")
+    OVERVIEW.write_text(_SUMMARY.sub(lambda _: summary(), overview), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -80,7 +80,8 @@ def overview() -> Iterator[str]:
     yield from (
         "# Mechanisms",
         "",
-        "A card for each mechanism. To choose one, read [the guide](../../guides/choosing-a-mechanism.md).",
+        "A card for each mechanism. To choose one, read [the guide](../../guides/choosing-a-mechanism.md). Examples with `rng=1` "
+        "draw from a seed, which is for tests only.",
         "",
         "`--epsilon` is the privacy loss of one report, the natural logarithm of a ratio of probabilities. `lower`, `upper`, "
         "`maximum`, `sensitivity`, `scale` and `sigma` are in the unit of the users' values.",

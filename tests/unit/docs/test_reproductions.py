@@ -60,7 +60,7 @@ def test_reproduction_quick_run_gives_the_verdicts_of_its_table(
 
 @pytest.mark.slow
 def test_reproduction_overview_counts_the_rows_of_its_tables(script: ModuleType) -> None:
-    assert f"<!-- summary -->\n{script.summary()}<!-- end" in (SCRIPTS / "README.md").read_text(encoding="utf-8")
+    assert f"<!-- summary -->\n{script.summary()}<!-- end" in script.OVERVIEW.read_text(encoding="utf-8")
 
 
 # -- the page -------------------------------------------------------------------------------------------------
