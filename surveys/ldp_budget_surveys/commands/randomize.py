@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.errors import InvalidParameter
+from ldp_budget.guarantees import OneSided
 from ldp_budget.reports.charged_release import Released, check_out, release
 from ldp_budget.reports.tables import shown_place
 from ldp_budget_cli.app import check_local, collection_names, open_ledger, policy_names
@@ -102,6 +103,11 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
     help="With --spend: use the limits of this policy [default: default]",
 )
 @period_option
+@click.option(
+    "--garbled",
+    is_flag=True,
+    help="Of a one-sided collection: the column has the reports of a survey that garbled them. Write them as they are.",
+)
 @json_option
 @click.pass_context
 def randomize(
@@ -130,6 +136,7 @@ def randomize(
     receipts: str | None,
     policy: str,
     period: str | None,
+    garbled: bool,
     as_json: bool,
 ) -> None:
     """Randomize a column of FILE for COLLECTION, a name in the ledger or its JSON file.
@@ -157,6 +164,10 @@ def randomize(
         _check_free(out, overwrite)
     when_stopped(lambda: _NOT_STARTED)
     found = find_collection(ctx, collection)
+    if garbled and (spend or not isinstance(found.mechanism.guarantee, OneSided)):
+        raise click.UsageError(
+            "--garbled is for a collection with the mechanism one-sided, without --spend. Leave it out."
+        )
     column = _column(found, columns)
     public = check_public(public, _answer_columns(found, columns), user_column)
     if found.mechanism.components and secret is not None:
@@ -184,7 +195,7 @@ def randomize(
         released = (
             _charged(ctx, out, found, batches, policy, note_refused, refused, receipts, turn)
             if spend
-            else _uncharged(out, found, batches, public)
+            else _uncharged(out, found, batches, public, garbled=garbled)
         )
     answers = reader.answers
     answers.report(skipped_to)
@@ -200,7 +211,7 @@ def randomize(
     if turn is not None:
         print_note(f"{turn}, {released.reports:,} answered")
     if not as_json or not spend:
-        print_note(_summary(released, file, out, spend))
+        print_note(_summary(released, file, out, spend, garbled=garbled))
     if refused:
         print_refusing_limits(open_ledger(ctx), refused, released.refused, found, policy)
     if not as_json and released.reports:
@@ -397,9 +408,14 @@ def _charged(
 
 
 def _uncharged(
-    out: str, collection: Collection, batches: Iterable[tuple[Batch, list[bytes] | None]], public: tuple[str, ...]
+    out: str,
+    collection: Collection,
+    batches: Iterable[tuple[Batch, list[bytes] | None]],
+    public: tuple[str, ...],
+    *,
+    garbled: bool = False,
 ) -> Released:
-    """Write the reports of one batch after the other."""
+    """Write the reports of one batch after the other; `garbled` answers are reports already."""
     from ldp_budget.reports.parquet import PartitionWriter, writer_to
     from ldp_budget.reports.report_file import ReportWriter
 
@@ -411,17 +427,19 @@ def _uncharged(
             if writer is None:
                 writer = writer_to(out, collection, charged=False, public=public)
                 stack.enter_context(writer)
-            reported = collection.randomize(batch.values, secrets=secrets)
+            reported = batch.values.astype("u1") if garbled else collection.randomize(batch.values, secrets=secrets)
             writer.write(reported, batch.public)
             reports += len(batch.values)
     return Released(reports, 0)
 
 
-def _summary(released: Released, file: str, out: str, spend: bool) -> str:
+def _summary(released: Released, file: str, out: str, spend: bool, *, garbled: bool) -> str:
     """Return a text that says what was written, who was charged for it, and which file has the true answers."""
     parts = [f"{counted(released.reports, 'report')} written to {out}"]
     if released.refused:
         parts.append(f"{counted(released.refused, 'user was', 'users were')} refused and sent nothing")
+    if garbled:
+        return f'{parts[0]}; no user was charged, and no limit can count them: "no" is not protected'
     if not spend:
         parts.append("no user was charged (add --spend to charge)")
     if file != "-":
