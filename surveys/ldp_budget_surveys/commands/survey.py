@@ -50,10 +50,12 @@ def add(ctx: click.Context, file: str, as_json: bool) -> None:
                   at_most = 3 (or "any"), pairs = true for pairs of options;
                   kind = "scale" with whole lower and upper:
                   report = "mean" (or "shares", "top-box", "nps"), top = 2;
-                  optional: text, unit, mechanism, epsilon, languages
+                  optional: text, unit, mechanism, epsilon, languages,
+                  tags = ["attribute:health"] for limits with that scope
 
     [[grid]]      name, items; categories, or whole lower and upper; optional:
-                  answer (of how many items each person answers), text, languages
+                  answer (of how many items each person answers), text,
+                  languages, tags
 
     A survey that no person could ever answer under its policy is refused.
 
