@@ -106,7 +106,9 @@ def close_changelog(version: str) -> None:
     whole = ROOT / "changelog.d" / f"{version}.md"
     if whole.exists():  # the first release: its readers saw no candidate with which fragments compare it
         head = text.partition("\n## ")[0]
-        path.write_text(f"{head}\n## {version} ({day})\n\n{whole.read_text(encoding='utf-8').strip()}\n", encoding="utf-8")
+        path.write_text(
+            f"{head}\n## {version} ({day})\n\n{whole.read_text(encoding='utf-8').strip()}\n", encoding="utf-8"
+        )
         for each in fragments:
             each.unlink()
         return

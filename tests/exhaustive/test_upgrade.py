@@ -103,5 +103,5 @@ def test_upgrade_that_is_killed_at_each_step_leaves_a_whole_ledger(ledger: str) 
     assert [each["lost"] for each in told if each["lost"]] == []
     assert [each for each in told if "failed" in each] == []
     versions = {each["version"] for each in told}
-    assert len(versions) == 2, "kills before and after the commit"
+    assert len(versions) == 2, "kills at all steps, and a complete upgrade after the last"
     assert all(each["refused"] for each in told if each["whole"]), "an old process beside the new version"
