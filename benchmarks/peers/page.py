@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 import work
-from verdicts import CLEARLY, ROUNDED, SAFE, UNSAFE, Figure, account_verdict, count, is_biased, verdict
+from verdicts import CLEARLY, SAFE, Figure, account_verdict, count, is_biased, verdict
 
 ASKED = {
     "calibrate": "σ of Gaussian noise of sensitivity 1 for (ε, δ)",
@@ -223,22 +223,7 @@ def _calibrate(figures: list[Figure]) -> str:
         "Gaussian noise of sensitivity 1: how far its true ε is below the ε that was asked for, at the δ that was asked for; "
         "and the time, where it was taken."
     )
-    return f"## Calibrate\n\n{said}\n\n{pivot(rows)}\n\n{_targets(answers)}"
-
-
-def _targets(answers: list[Figure]) -> str:
-    asked = [each for each in answers if each.get("table")]
-    rows = []
-    for name in dict.fromkeys(map(_name, asked)):
-        own = [each for each in asked if _name(each) == name]
-        verdicts = [verdict(each) for each in own if "answer" in each]
-        loose = max((each["promised"] / each["upper"] - 1 for each in own if "upper" in each), default=None)
-        counts = [str(verdicts.count(each)) for each in (SAFE, ROUNDED, UNSAFE)]
-        failed = str(sum("answer" not in each for each in own))
-        rows.append([name, *counts, failed, "" if loose is None else f"{loose:+.1e}"])
-    number = len({each["case"] for each in asked})
-    said = f"The same of {number} targets, ε from 0.1 to 10 and δ from 1e-12 to 1e-5:"
-    return f"{said}\n\n{table('library | safe: | unsafe by rounding: | unsafe: | no answer: | loosest:', rows)}"
+    return f"## Calibrate\n\n{said}\n\n{pivot(rows)}"
 
 
 def _compose(figures: list[Figure]) -> str:

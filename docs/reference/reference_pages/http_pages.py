@@ -47,6 +47,7 @@ COMMON = (
     "not-supported",
     "unauthorized",
     "forbidden",
+    "unknown-name",
     "slow-request",
     "too-large",
     "too-many-requests",
