@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._later import imported
+from ._later import registered
 from ._validation import check_many, check_name, shown_with_type
 from .errors import InvalidParameter, NotSupported
 
@@ -106,9 +106,13 @@ def _plain(cells: list[Any]) -> list[Any]:
 # -- results as tables ------------------------------------------------------------------------------------------
 
 
+_NOTEBOOK = "ldp_budget.tables", "notebook"
+"""The entry point of the module that draws tables for notebooks and makes DataFrames."""
+
+
 def html_table(caption: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """An HTML table of rows, for notebooks. Its code is loaded when a notebook shows the first one."""
-    table: str = imported("ldp_budget_surveys.notebook_tables").html_table(caption, rows)
+    table: str = registered(*_NOTEBOOK).html_table(caption, rows)
     return table
 
 
@@ -134,7 +138,7 @@ class Tabular:
             InvalidParameter: `library` is another name.
             NotSupported: the library is not installed, or the result has no rows.
         """
-        return imported("ldp_budget_surveys.notebook_tables").frame_of(self.to_rows(), library)
+        return registered(*_NOTEBOOK).frame_of(self.to_rows(), library)
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from importlib import import_module
-from importlib.metadata import distribution
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+from ldp_budget._later import registered
 
+if TYPE_CHECKING:
     import click
 
 GROUPS: dict[str, dict[str, str]] = {
@@ -96,16 +94,10 @@ def command(name: str) -> click.Command:
         module = import_module(f".{_MODULES[name]}", __package__)
         own: click.Command = getattr(module, name.replace("-", "_"))
         return own
-    found: click.Command = _registered(ENTRY_POINTS)[name].load()
+    found: click.Command = registered(ENTRY_POINTS, name)
     return found
 
 
 def part(name: str) -> Any:
     """Return a module that a package beside this one registers for the command line; it is imported now."""
-    return _registered(PARTS)[name].load()
-
-
-@functools.cache
-def _registered(group: str) -> EntryPoints:
-    """Return what the packages beside this one register. No other distribution is read, so that this is fast."""
-    return distribution("ldp-budget").entry_points.select(group=group)
+    return registered(PARTS, name)

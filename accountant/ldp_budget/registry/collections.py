@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .._later import registered
 from .._validation import canonical_text, check_instance, check_many, check_name, check_user, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, OutsideDomain, UnknownName
 from ..sdk.domain import Categories, check_categories, codes_of
@@ -393,11 +394,8 @@ COLLECTIONS = "ldp_budget.collections"
 def collection_type(mechanism: str) -> type[Collection]:
     """The class of the collections of a mechanism. That of surveys comes from their package."""
     if mechanism == RESERVED_NAME:
-        from importlib.metadata import entry_points  # a collection of one question does not need it
-
-        for entry in entry_points(group=COLLECTIONS, name=mechanism):
-            found: type[Collection] = entry.load()
-            return found
+        found: type[Collection] = registered(COLLECTIONS, mechanism)
+        return found
     return Collection
 
 

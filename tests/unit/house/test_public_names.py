@@ -82,7 +82,7 @@ def private_root(module: str) -> str:
 # Every room and every command may use these.
 SHARED = (
     *("ldp_budget._validation", "ldp_budget._files", "ldp_budget._dataframes"),
-    *("ldp_budget._lookalikes", "ldp_budget._number_parsing", "ldp_budget._tags"),
+    *("ldp_budget._later", "ldp_budget._lookalikes", "ldp_budget._number_parsing", "ldp_budget._tags"),
 )
 
 
