@@ -4,7 +4,7 @@ A migration has two steps. `pre` runs while the version before still charges: it
 see, such as a table or an index, and it may take long. `post` runs in one short transaction, after which the tables have
 the new version. An open process of the version before then refuses its next charge, see `storage.newer_tables`.
 
-SQLite's migrations are applied by sqlite-utils, see `sqlite.schema`; those of PostgreSQL are numbered SQL files, see
+SQLite's migrations are applied by sqlite-utils, see `sqlite.migrations`; those of PostgreSQL are numbered SQL files, see
 `ldp_budget_postgres.migrations`.
 """
 
@@ -21,3 +21,8 @@ class Migration(NamedTuple):
     version: int
     pre: tuple[str, ...] = ()
     post: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names under which the two steps are recorded."""
+        return f"v{self.version}_{PRE}", f"v{self.version}_{POST}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ldp_budget.ledger.sqlite import schema
+from ldp_budget.ledger.sqlite import migrations, schema
 
 
 @pytest.mark.slow
@@ -30,6 +30,6 @@ def test_new_ledger_has_the_tables_of_the_migrations() -> None:
 
     def laid_out_and_migrated(connection: sqlite3.Connection) -> None:
         schema.create_tables(connection)
-        schema.migrate(connection)
+        migrations.migrate(connection)
 
-    assert made(schema.create_tables) == made(schema.migrate) == made(laid_out_and_migrated)
+    assert made(schema.create_tables) == made(migrations.migrate) == made(laid_out_and_migrated)

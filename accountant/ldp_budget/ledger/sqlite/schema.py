@@ -6,20 +6,17 @@ The ledger is an ordinary SQLite file: sqlite-utils and Datasette open it. Amoun
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..hash_chain import counters_mac
 from ..keyed_hashing import write_ledger_id
-from ..migrations import POST, PRE, Migration
 from ..models import PartitionHead
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..keyed_hashing import Key
+    from ..migrations import Migration
 
 # Stored in PRAGMA user_version, so that opening a current ledger need not inspect its tables.
 SCHEMA_VERSION = 2
@@ -177,93 +174,17 @@ def fill(connection: sqlite3.Connection, key: Key, ledger_id: str) -> None:
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables of a new ledger in one transaction, exactly as `migrate` does in an empty database.
+    """Create the tables of a new ledger in one transaction, exactly as `migrations.migrate` does in an empty database.
 
     It does not use sqlite-utils, whose import takes longer than everything else together.
     """
     connection.execute("BEGIN")
     for statement in (*MIGRATION_TABLES, *TABLES):
         connection.execute(statement)
-    steps = [_STEP, *(f"v{each.version}_{step}" for each in MIGRATIONS for step in (PRE, POST))]
+    steps = [_STEP, *(name for each in MIGRATIONS for name in each.names)]
     for name in steps:
         row = (_SET, name, str(datetime.now(UTC)))
         connection.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES (?, ?, ?)", row)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
-
-
-# -- what is there, compared with what should be ---------------------------------------------------------------
-
-_SCHEMA = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema"
-_CREATED = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX|VIEW|TRIGGER) (\w+)")
-
-
-def _steps(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    return connection.execute("SELECT migration_set, name FROM _sqlite_migrations").fetchall()
-
-
-def _is_prepared(connection: sqlite3.Connection) -> bool:
-    """True if the pre step to the next version was applied."""
-    return (_SET, f"v{version_of(connection) + 1}_{PRE}") in _steps(connection)
-
-
-def has_strange_steps(connection: sqlite3.Connection) -> bool:
-    """True if the recorded migrations are not those to the version of the tables; the next pre step may be there."""
-    version, found = version_of(connection), _steps(connection)
-    done = [each.version for each in MIGRATIONS if each.version <= version]
-    needed = {(_SET, _STEP)} | {(_SET, f"v{each}_{step}") for each in done for step in (PRE, POST)}
-    return len(found) != len(set(found)) or {*found} - {(_SET, f"v{version + 1}_{PRE}")} != needed
-
-
-def changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return the unexpected and the missing parts of the schema.
-
-    What a pending migration creates is neither. If the next pre step is one of a version that this one does not know,
-    further tables and indexes are not unexpected: no statement of this version sees them.
-    """
-    found = set(connection.execute(_SCHEMA))
-    fresh = sqlite3.connect(":memory:")
-    try:
-        for statement in (*MIGRATION_TABLES, *TABLES):
-            fresh.execute(statement)
-        expected = set(fresh.execute(_SCHEMA))
-    finally:
-        fresh.close()
-    pending = [each for each in MIGRATIONS if each.version > version_of(connection)]
-    aside = {name for each in pending for text in (*each.pre, *each.post) for name in _CREATED.findall(text)}
-    if not pending and _is_prepared(connection):
-        names = {name for _, name, _ in expected}
-        aside |= {name for kind, name, _ in found if kind in ("table", "index") and name not in names}
-    return [row[:2] for row in sorted(found ^ expected) if row[1] not in aside]
-
-
-def migrate(connection: sqlite3.Connection, *, until: str = POST) -> list[str]:
-    """Apply the migrations that are pending, with sqlite-utils, which records each; return their names.
-
-    In an empty database that is the one which creates the tables. With `until` PRE, the newest stops before its post
-    step.
-    """
-    from sqlite_utils import Database, Migrations
-
-    migrations, database = Migrations(_SET), Database(connection)
-
-    def add(name: str, statements: Sequence[str], version: int | None) -> None:
-        def run(database: Database) -> None:
-            for statement in statements:
-                database.execute(statement)
-            if version is not None:
-                database.execute(f"PRAGMA user_version = {version}")
-
-        migrations(name=name)(run)
-
-    new = not database.table_names()
-    add(_STEP, (*TABLES, f"PRAGMA application_id = {APPLICATION_ID}"), SCHEMA_VERSION)
-    for each in MIGRATIONS:
-        is_last = each is MIGRATIONS[-1]
-        add(f"v{each.version}_{PRE}", () if new else each.pre, None)
-        if not (is_last and until == PRE):
-            add(f"v{each.version}_{POST}", () if new else each.post, each.version)
-    pending = [each.name for each in migrations.pending(database)]
-    migrations.apply(database)
-    return pending

@@ -23,7 +23,6 @@ from ..models import (
 )
 from ..tables import TABLES, Dialect, NamedReads
 from .bulk_charges import MAC_STATE, SqliteBatch
-from .schema import changed_schema, has_strange_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -331,6 +330,8 @@ class SqliteRows(NamedReads):
         }
 
     def damage(self) -> Iterator[str]:
+        from .migrations import changed_schema, has_strange_steps
+
         for (line,) in self._execute("PRAGMA integrity_check(10)"):
             if line != "ok":
                 yield f"the file is damaged: {line}"

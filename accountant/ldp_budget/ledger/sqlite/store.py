@@ -228,11 +228,13 @@ class SqliteStore:
 
     def migrate(self, until: str) -> tuple[int, list[str]]:
         """Apply the pending migrations in one transaction; return the version before, and the applied steps."""
+        from .migrations import migrate
+
         for attempt in self.attempts():
             with attempt as partitions:
                 assert self._writer is not None
                 before = schema.version_of(self._writer)
-                done = schema.migrate(self._writer, until=until)
+                done = migrate(self._writer, until=until)
                 partitions[0].has_written = bool(done)  # type: ignore[attr-defined]
         return before, done
 
