@@ -123,3 +123,8 @@ def test_conformance_kit_of_another_client_says_what_differs(tmp_path: Path) -> 
     assert found.returncode == 1
     assert "The secret" in found.stdout
     assert "must be refused" in found.stdout
+
+
+def test_conformance_kit_of_a_client_that_ends_finds_that_no_section_holds() -> None:
+    found = conformance("true")
+    assert (found.returncode, found.stdout.count(": holds\n")) == (1, 0), found.stdout

@@ -390,7 +390,7 @@ def test_page_shows_no_figure_of_repeated_answers_of_a_program_that_draws_each_t
 ) -> None:
     """The page said: however often you give the same answer, at most 50.5% sure."""
     page = shown_with(site, device, f"fresh {figure.__name__}", figure)
-    assert page.locator("h1[data-problem=unconfirmed]").count() == 1
+    assert page.locator("h1[data-problem=changed]").count() == 1
     assert page.locator(SEND).count() == 0
     assert "50.5%" not in page.inner_text("main")
 
