@@ -28,11 +28,12 @@ const DIGEST = "ldp_digest";
 const TELLING = [
   ...["onValueChanged", "onValueChanging", "onServerValidateQuestions", "onValidateQuestion", "onGetQuestionDisplayValue", "onCheckAnswerCorrect"],
   ...["onChoicesSearch", "onChoicesLazyLoad", "onProcessTextValue", "onTriggerExecuted", "onMatrixCellValueChanged", "onMatrixCellValueChanging", "onUpdateChoiceItemCss"],
+  ...["onCreateCustomChoiceItem", "onProgressText"],
 ];
 /** What sends words that no noise covers, or decides by an answer what is shown, fetched or counted. */
 const OPEN = [
   ...["showOtherItem", "hasOther", "showCommentArea", "hasComment", "showNoneItem", "hasNone", "showRefuseItem", "showDontKnowItem"],
-  ...["valueName", "choicesFromQuestion", "choicesLazyLoadEnabled", "correctAnswer", "setValueIf", "setValueExpression", "resetValueIf", "isUnique"],
+  ...["valueName", "choicesFromQuestion", "choicesLazyLoadEnabled", "correctAnswer", "setValueIf", "setValueExpression", "resetValueIf", "isUnique", "allowCustomChoices", "valuePropertyName"],
 ];
 const FILES = ["file", "signaturepad", "paneldynamic"];
 const QUIET = "ph-no-capture ph-no-autocapture sentry-block sentry-mask fs-exclude data-hj-suppress";
@@ -209,6 +210,8 @@ function checkElsewhere(survey, taken) {
   const look = (node, path, formula) => {
     if (typeof node === "string") {
       const own = path.endsWith(".name") || /\.(choices|rows|columns|rateValues)\.\d+(\.value)?$|\.(text|title|value|description)(\.[\w-]+)?$/.test(path);
+      // A name that a formula puts together is not to be found.
+      if (formula && /\b(displayValue|propertyValue|getComment)\s*\(\s*(?!(['"])[^'"]*\2\s*[,)])/i.test(node)) throw refusal(`${path} asks for a question whose name is no text`);
       const told = names.find((name) => (!own && node === name) || [...(formula ? [node] : []), ...insideBraces(node)].some((each) => named(name).test(each)));
       if (told) throw refusal(`${path} depends on ${told}`);
     } else if (node && typeof node === "object") {
@@ -268,7 +271,13 @@ function setApart(survey, names) {
   survey.valueHashDeleteDataCallback = (/** @type {any} */ hash, /** @type {string} */ name) => void delete of(hash, name)[name];
   const listed = survey.getPlainData?.bind(survey);
   survey.getPlainData = (/** @type {any} */ options) => listed(options).filter((/** @type {any} */ each) => !names.has(each.name));
+  const structured = survey.getStructuredData?.bind(survey);
+  const left = (/** @type {any} */ pages) => Object.fromEntries(Object.entries(pages).flatMap(([name, value]) => (names.has(name) ? [] : [[name, value]])));
+  if (structured) survey.getStructuredData = (/** @type {any[]} */ ...options) => deep(structured(...options), left);
 }
+
+/** An object after a change of each object in it. @param {any} value @param {(value: any) => any} change @returns {any} */
+const deep = (value, change) => (!value || Object.getPrototypeOf(value) !== Object.prototype ? value : Object.fromEntries(Object.entries(change(value)).map(([name, each]) => [name, deep(each, change)])));
 
 /**
  * The names of the questions that this person is asked.

@@ -126,10 +126,22 @@ export class Reports {
   seen(event, properties) {
     const metrics = this.metrics.filter((metric) => metric.event === event);
     if (!metrics.length) return undefined;
-    for (const metric of metrics) this.note(metric, properties?.[metric.property]);
+    for (const metric of metrics) this.note(metric, copied(properties?.[metric.property]));
     if (metrics.some(({ original }) => original === "drop")) return null;
     const allowed = metrics[0].allow.filter((name) => metrics.every(({ allow }) => allow.includes(name)));
-    return picked(properties, allowed);
+    return this.without(picked(properties, allowed));
+  }
+
+  /**
+   * A value without members that have the name of an answer, however deep they are.
+   * @param {any} value
+   * @returns {any}
+   */
+  without(value) {
+    if (Array.isArray(value)) return value.map((each) => this.without(each));
+    if (!value || typeof value !== "object" || !isPlain(value)) return value;
+    const names = Object.keys(value).filter((name) => !this.guarded.has(name));
+    return Object.fromEntries(names.map((name) => [name, this.without(value[name])]));
   }
 
   /** Ends the timer and lets go of the store. */
@@ -194,7 +206,8 @@ export class Reports {
       await this.within(async (kept) => {
         const key = keyOf(metric, waiting.period);
         const entry = await answered(kept.get(key));
-        if (entry?.state === "open") kept.put({ ...entry, report: metric.client.randomize(waiting.answer) }, key);
+        // One that was handed over may have arrived, whatever its sender said: another draw would be a second report.
+        if (entry?.state === "open" && !entry.claimed) kept.put({ ...entry, report: metric.client.randomize(waiting.answer) }, key);
       });
     }
   }
@@ -285,6 +298,18 @@ export function picked(properties, names) {
   const found = {};
   for (const name of names) if (properties && Object.hasOwn(properties, name)) found[name] = properties[name];
   return found;
+}
+
+/** @param {object} value */
+const isPlain = (value) => [Object.prototype, null].includes(Object.getPrototypeOf(value));
+
+/** An answer as it is now: what page code keeps may change before the report is drawn. @param {any} answer */
+function copied(answer) {
+  try {
+    return structuredClone(answer);
+  } catch {
+    return undefined; // a function, which is no answer
+  }
 }
 
 const said = new Set();

@@ -26,11 +26,11 @@ function passed(reports, event, properties, others) {
 }
 
 /** @param {Reports} reports @param {Properties} [properties] of an event that no metric is about */
-const unguarded = (reports, properties = {}) => picked(properties, Object.keys(properties).filter((name) => !reports.guarded.has(name)));
+const unguarded = (reports, properties = {}) => reports.without({ ...properties });
 
 // -- PostHog -----------------------------------------------------------------------------------------------------------
 
-const POSTHOG_NEEDS = ["token", "distinct_id", "$lib", "$lib_version", "$device_id", "$anon_distinct_id", "$process_person_profile"];
+const POSTHOG_NEEDS = ["token", "distinct_id", "$lib", "$lib_version", "$device_id", "$anon_distinct_id"];
 /** PostHog's own events that are sent; autocapture, heat maps, session replay, errors and web vitals read the page. */
 const POSTHOG_OWN = ["$pageview", "$pageleave", "$identify", "$opt_in"];
 
@@ -58,7 +58,11 @@ export function forPostHog(reports, posthog) {
       const added = (/** @type {string} */ each) => each.startsWith("$") || sdk.get_property(each) !== undefined || sdk.getSessionProperty(each) !== undefined;
       return unguarded(reports, picked(properties, Object.keys(properties).filter((each) => !added(each))));
     });
-    return kept && { uuid, event: name, timestamp, properties: { ...kept, ...picked(properties, POSTHOG_NEEDS) } };
+    if (!kept) return kept;
+    // Otherwise PostHog turns it on after the first call of the page about a person or a group, such as the one that tells a choice.
+    const { person_profiles: profiles } = sdk.config;
+    const person = profiles === "always" || (profiles !== "never" && properties.$is_identified === true);
+    return { uuid, event: name, timestamp, properties: { ...kept, ...picked(properties, POSTHOG_NEEDS), $process_person_profile: person } };
   };
 }
 
@@ -144,37 +148,46 @@ export function forOpenFeature(reports, send) {
 /** Where a context keeps its span. */
 const SPAN = Symbol.for("OpenTelemetry Context Key SPAN");
 
+/** Spans below the span of a metric: what is sent of them, or within them, would name it. @type {WeakSet<object>} */
+const HIDDEN = new WeakSet();
+/** @param {Reports} reports @param {any} span */
+const isHidden = (reports, span) => HIDDEN.has(span) || reports.metrics.some(({ event }) => event === span.name);
+
 /** @param {any} of @param {Properties} values a view with other values; exporters read a span or record by its members */
 const view = (of, values) => Object.create(of, Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { value, enumerable: true }])));
 
 /**
  * `new BasicTracerProvider({ spanProcessors: [forSpans(reports, new BatchSpanProcessor(exporter), emit)] })`. Spans below the span of
- * a metric are not sent either: they name it as their parent.
+ * a metric are not sent either, nor logs within it: they name it.
  * @param {Reports} reports
  * @param {any} processor which exports
  * @param {(report: Report) => any} emit such as a logger's, with the event name `ldp_report`
  */
 export function forSpans(reports, processor, emit) {
   reports.through(emit);
-  const below = new WeakSet();
   const isMetric = (/** @type {any} */ span) => reports.metrics.some(({ event }) => event === span.name);
+  const inner = (/** @type {any[]} */ parts = []) => parts.map((part) => ({ ...part, attributes: reports.without(part.attributes) }));
+  /** @type {WeakMap<object, string>} the names with which spans of metrics began, which code may change */
+  const names = new WeakMap();
   return {
     /** @param {any} span @param {any} context */
     onStart(span, context) {
       const parent = context?.getValue?.(SPAN);
-      if (parent && (below.has(parent) || isMetric(parent))) below.add(span);
+      if (isMetric(span)) names.set(span, span.name);
+      if (parent && isHidden(reports, parent)) HIDDEN.add(span);
       else processor.onStart(span, context);
     },
     /** @param {any} span */
     onEnd(span) {
-      const own = reports.metrics.length && (span.name === REPORT || isMetric(span));
-      const kept = passed(reports, span.name, span.attributes, () => unguarded(reports, span.attributes));
-      if (!kept || below.has(span)) return;
-      if (!own) return processor.onEnd(view(span, { attributes: kept }));
+      const name = names.get(span) ?? span.name;
+      const own = name === REPORT || names.has(span) || isMetric(span);
+      const kept = passed(reports, name, span.attributes, () => unguarded(reports, span.attributes));
+      if (!kept || HIDDEN.has(span)) return;
+      if (!own) return processor.onEnd(view(span, { attributes: kept, events: inner(span.events), links: inner(span.links) }));
       const { traceId, spanId, traceFlags } = span.spanContext();
       const nothing = { events: [], links: [], status: { code: 0 }, parentSpanContext: undefined, droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 };
       const when = { endTime: span.startTime, duration: [0, 0] };
-      processor.onEnd(view(span, { attributes: kept, ...nothing, ...when, spanContext: () => ({ traceId, spanId, traceFlags }) }));
+      processor.onEnd(view(span, { name, attributes: kept, ...nothing, ...when, spanContext: () => ({ traceId, spanId, traceFlags }) }));
     },
     forceFlush: () => processor.forceFlush(),
     shutdown: () => processor.shutdown(),
@@ -196,8 +209,9 @@ export function forLogs(reports, processor, emit) {
       const name = record.eventName ?? record.attributes?.["event.name"]; // as it was before events had a name
       const own = name === REPORT || reports.metrics.some(({ event }) => event === name);
       const kept = passed(reports, name, record.attributes, () => unguarded(reports, record.attributes));
-      if (!kept) return;
-      const nothing = own && { body: undefined, spanContext: undefined, severityText: undefined, severityNumber: undefined, droppedAttributesCount: 0 };
+      const within = context?.getValue?.(SPAN);
+      if (!kept || (!own && within && isHidden(reports, within))) return;
+      const nothing = !own ? { body: reports.without(record.body) } : { body: undefined, spanContext: undefined, severityText: undefined, severityNumber: undefined, droppedAttributesCount: 0 };
       processor.onEmit(view(record, { attributes: kept, ...nothing }), context);
     },
     /** @param {any} [options] */

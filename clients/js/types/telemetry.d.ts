@@ -53,6 +53,12 @@ export class Reports {
      * @returns {Properties | null | undefined} undefined: no metric is about it; null: nothing
      */
     seen(event: string | undefined, properties: Properties | undefined): Properties | null | undefined;
+    /**
+     * A value without members that have the name of an answer, however deep they are.
+     * @param {any} value
+     * @returns {any}
+     */
+    without(value: any): any;
     /** Ends the timer and lets go of the store. */
     close(): void;
     /** @param {Declared} metric @param {any} answer the last one of a period counts */

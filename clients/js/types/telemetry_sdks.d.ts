@@ -37,7 +37,7 @@ export function forOpenFeature(reports: Reports, send: (report: Report) => any):
 };
 /**
  * `new BasicTracerProvider({ spanProcessors: [forSpans(reports, new BatchSpanProcessor(exporter), emit)] })`. Spans below the span of
- * a metric are not sent either: they name it as their parent.
+ * a metric are not sent either, nor logs within it: they name it.
  * @param {Reports} reports
  * @param {any} processor which exports
  * @param {(report: Report) => any} emit such as a logger's, with the event name `ldp_report`

@@ -53,6 +53,7 @@ ALL = definition()
 def form(**changes: Any) -> dict[str, Any]:
     """The survey in SurveyJS; `mood` changes that question, `elements` come to the end, the rest is the survey's."""
     mood = {"type": "radiogroup", "name": "mood", "isRequired": True, "choices": [*MOODS], **changes.pop("mood", {})}
+    drink = changes.pop("drink", {})
     own = [
         mood,
         {"type": "boolean", "name": "smoke", "isRequired": True},
@@ -62,7 +63,7 @@ def form(**changes: Any) -> dict[str, Any]:
             **{"type": "matrix", "name": "grid", "eachRowRequired": True},
             **{"columns": ["scarce", "plenty"], "rows": ["food", "rent"]},
         },
-        {"type": "checkbox", "name": "drink", "choices": ["absinthe", "bourbon", "cider"]},
+        {"type": "checkbox", "name": "drink", "choices": ["absinthe", "bourbon", "cider"], **drink},
         {"type": "dropdown", "name": "faith", "choices": ["zeus", "wotan"]},
     ]
     other = [{"type": "text", "name": "town"}, *changes.pop("elements", [])]
@@ -412,6 +413,25 @@ def test_restored_answers_are_kept_apart_too_and_a_cleared_survey_has_none(page:
     assert page.evaluate("[survey.data, survey.getValue('mood') ?? null]") == [{}, None]
 
 
+def test_structured_results_and_a_preview_hold_no_answers(page: Any, site: Site) -> None:
+    start(page, site, json=form(showPreviewBeforeComplete="showAllQuestions"))
+    page.evaluate("(values) => answer(values)", answers(random.Random(1)) | {"mood": "dreadful"})
+    structured = (
+        "[true, false].flatMap((pages) => [-1, 1, 2, 9].map((level) => survey.getStructuredData(pages, level)))"
+    )
+    whole = page.evaluate(
+        f"JSON.stringify([...{structured}, survey.getData({{ includePages: true, includePanels: true }})])"
+    )
+    assert "Ulm" in whole
+    assert told(whole) == []
+    page.evaluate("survey.showPreview()")
+    found = complete(page)
+    assert found["state"] == "completed", found
+    assert [each for each in found["left"] if each] == ["Ulm"]
+    assert told(json.dumps(page.evaluate(structured))) == []
+    assert told(wire(site)) == []
+
+
 # -- what is refused -------------------------------------------------------------------------------------------------
 
 ELSEWHERE = {
@@ -447,6 +467,11 @@ ELSEWHERE = {
     "order of choices": {"mood": {"choices": [*reversed(MOODS)]}},
     "fetched choices": {"mood": {"choicesByUrl": {"url": "/moods"}}},
     "correct answer": {"mood": {"correctAnswer": "splendid"}},
+    "custom choices": {"mood": {"type": "dropdown", "allowCustomChoices": True}},
+    "objects as values": {"elements": [], "drink": {"valuePropertyName": "item"}},
+    "name put together": {
+        "elements": [{"type": "expression", "name": "e", "expression": "displayValue('mo' + 'od')"}]
+    },
     "file": {"elements": [{"type": "file", "name": "photo"}]},
     "signature": {"elements": [{"type": "signaturepad", "name": "sign"}]},
     "words": {"mood": {"type": "comment", "choices": None}},
@@ -458,13 +483,14 @@ ELSEWHERE = {
 def test_survey_that_would_leak_is_refused_with_the_reason(page: Any, site: Site, case: str) -> None:
     said = page.evaluate("(o) => refused(o)", {"json": form(**ELSEWHERE[case]), "definition": ALL})
     assert said.startswith("this survey would leak an answer, or cannot be reported: "), said
-    assert re.search("mood|drink|grid|partialSend|surveyPostId|photo|sign|asks a question twice", said)
+    assert re.search("mood|drink|grid|no text|partialSend|surveyPostId|photo|sign|asks a question twice", said)
     assert page.evaluate("survey.getAllQuestions().length") >= 7
     assert site.sent == []
 
 
 @pytest.mark.parametrize(
-    "event", ["onValueChanged", "onValueChanging", "onServerValidateQuestions", "onValidateQuestion"]
+    "event",
+    ["onValueChanged", "onValueChanging", "onServerValidateQuestions", "onValidateQuestion", "onProgressText"],
 )
 def test_handler_that_would_see_answers_is_refused_before_and_after(page: Any, site: Site, event: str) -> None:
     said = page.evaluate("(o) => refused(o)", {"json": form(), "definition": ALL, "listen": event, "sink": site.sink})

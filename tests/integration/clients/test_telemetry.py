@@ -343,6 +343,79 @@ def test_posthog_reports_wait_until_it_captures(device: Any, site: Site) -> None
     assert len(wait_for_reports(page, site, 2)) == 2
 
 
+NESTED = {
+    "posthog": """posthog.capture("basket", { step: 1, cart: { plan: "topaz", many: [{ plan: "topaz" }] } });""",
+    "snowplow": """trackSelfDescribingEvent({ event: {
+        schema: `${ORG}/basket/jsonschema/1-0-0`, data: { step: 1, cart: [{ plan: "topaz" }] } } });""",
+    "otel": """
+        const span = SDKS.otel.tracer.startSpan("basket", { attributes: { step: 1 } });
+        span.addEvent("clicked", { plan: "topaz" });
+        span.addLink({ context: span.spanContext(), attributes: { plan: "topaz" } });
+        span.end();
+        SDKS.otel.logger.emit({ eventName: "basket", body: { plan: "topaz" }, attributes: { cart: { plan: "topaz" } } });""",
+}
+
+
+@pytest.mark.parametrize("which", NESTED)
+def test_other_event_with_an_answer_deep_inside_is_sent_without_it(device: Any, site: Site, which: str) -> None:
+    page = device(which)
+    page.evaluate(f"() => {{ {NESTED[which]} }}")
+    days(page, 2, 1, ["no"], 0)
+    wait_for_reports(page, site, 2)
+    assert sum(each.readable.count("basket") for each in site.sent)
+    assert raw(site) == []
+
+
+def test_spans_and_logs_of_a_metric_are_not_sent_by_another_name_or_beside_it(device: Any, site: Site) -> None:
+    page = device("otel")
+    page.evaluate("""() => {
+        const { tracer, logger } = SDKS.otel;
+        const renamed = tracer.startSpan("plan_chosen", { attributes: { page: "beside" } });
+        logger.emit({ eventName: "beside", body: "x", context: trace.setSpan(ROOT_CONTEXT, renamed) });
+        renamed.addEvent("topaz");
+        renamed.updateName("beside");
+        renamed.end();
+    }""")
+    days(page, 2, 0, [])
+    wait_for_reports(page, site, 2)
+    assert [each for each in site.sent if "beside" in each.readable] == []
+
+
+def test_posthog_tells_in_no_report_that_a_person_was_described(device: Any, site: Site) -> None:
+    profiles = []
+    for plan in ("", "topaz"):
+        page = device("posthog", f"?{plan}", given={"person_profiles": "identified_only"})
+        page.evaluate("(plan) => plan && posthog.setPersonProperties({ plan })", plan)
+        days(page, 1, 0, [], 0)
+        wait_for_reports(page, site, 1)
+        profiles.append(
+            {word for each in site.sent for word in re.findall(r'"\$process_person_profile":\w+', each.readable)}
+        )
+        page.close()
+    assert profiles == [{'"$process_person_profile":false'}] * 2
+
+
+def test_report_that_left_is_never_drawn_again_also_if_the_clock_goes_back(device: Any, site: Site) -> None:
+    page = device("openfeature", given={"still": True})
+    page.evaluate("window.sent = []; window.fails = true; failing(sent)")
+    page.evaluate("turn(1)")
+    for _ in range(20):  # at ε = 1, twenty draws do not happen to be equal
+        page.evaluate("pass(-1); choose('topaz')")
+        page.evaluate("turn()")
+        page.evaluate("turn(1)")
+    sent = page.evaluate("sent")
+    assert len(sent) == 21
+    assert len({*sent}) == 1
+
+
+def test_answer_that_page_code_changes_later_is_reported_as_it_was(device: Any, site: Site) -> None:
+    page = device("openfeature")
+    page.evaluate("const answer = ['topaz']; reports_().seen('plan_flag', { variant: answer }); answer[0] = 'ruby';")
+    days(page, 1, 0, [], 0)
+    assert len(wait_for_reports(page, site, 1)) == 1
+    assert [each for each in page.evaluate("warnings") if "ruby" in each] == []
+
+
 # -- what is refused -------------------------------------------------------------------------------------------------
 
 REFUSED = {

@@ -27,7 +27,7 @@ const everywhere = (survey, reason, wanted = () => true) => {
   }
 };
 
-const TELLING = ["onValueChanged", "onValueChanging", "onServerValidateQuestions", "onValidateQuestion", "onGetQuestionDisplayValue", "onCheckAnswerCorrect", "onChoicesSearch", "onChoicesLazyLoad", "onProcessTextValue", "onTriggerExecuted", "onMatrixCellValueChanged", "onMatrixCellValueChanging", "onUpdateChoiceItemCss"];
+const TELLING = ["onValueChanged", "onValueChanging", "onServerValidateQuestions", "onValidateQuestion", "onGetQuestionDisplayValue", "onCheckAnswerCorrect", "onChoicesSearch", "onChoicesLazyLoad", "onProcessTextValue", "onTriggerExecuted", "onMatrixCellValueChanged", "onMatrixCellValueChanging", "onUpdateChoiceItemCss", "onCreateCustomChoiceItem", "onProgressText"];
 
 window.open_ = async ({ json, definition, sink, key = "2026-11", seed, lifetime = "1000000", handlers = false, listen, capture = false, bare = false, filled, validate }) => {
   const survey = new Model(json);

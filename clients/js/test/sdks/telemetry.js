@@ -171,5 +171,15 @@ window.turn = async (days = 0) => {
 };
 window.stored = async () => JSON.stringify(await reports.within(async (_, entries) => entries.map(({ report, ...entry }) => ({ ...entry, bytes: report?.length }))));
 window.declare = (metrics, options = {}) => Reports.open({ budget: { lifetime: "4" }, name: "declared", metrics, ...options }).then(() => "opened", (error) => `${error.name}: ${error.message}`);
-window.posthog = posthog;
+Object.assign(window, { posthog, trackSelfDescribingEvent, trace, ROOT_CONTEXT, SDKS, ORG });
+/** The sender of reports, which fails after they have left. */
+window.failing = (sent) => {
+  const send = reports.send;
+  reports.send = async (report) => {
+    sent.push(report.report);
+    await send(report);
+    if (window.fails) throw new Error("no receipt");
+  };
+};
+window.reports_ = () => reports;
 window.ready = true;
