@@ -4,10 +4,11 @@
         "args": {"ledger": "/var/lib/site/budget.db", "user": "site-1", "norm_bound": "1", "epsilon": "1", "delta": "1e-6"}}]
 
 What leaves the site is a weight difference with the names and shapes of the arrays that the server sent; see `site_release`.
-NVFlare answers in three ways that no filter sees: with a return code if code of the job raises an error, with what a filter
-*of the job* made of the result after the site's filters, and with messages that components of the job send (metrics). So the
-first filter of a process also takes these ways out of the client: `_process_task`, whose answer it makes from its own release
-alone; messages, of which only the runner's own pass; and the properties of a context, which go with every message. If NVFlare
+NVFlare answers in ways that no filter sees: with a return code if code of the job raises an error, with what a filter
+*of the job* made of the result after the site's filters, with messages that components of the job send (metrics), and with
+replies to messages and to an administrator's `show_stats` and `show_errors`. So the first filter of a process also takes these
+ways out of the client: `_process_task`, whose answer it makes from its own release alone; messages, of which only the runner's
+own pass, made afresh; replies; and the properties of a context, which go with every message. If NVFlare
 has no such methods, the job does not start. If one scope of the site has the filter, nothing leaves from a scope without it.
 And it takes the process off `error_log.txt`, which NVFlare uploads after a job; `log.txt` has the same lines.
 
@@ -32,6 +33,7 @@ from nvflare.apis.shareable import ReservedHeaderKey, Shareable, make_reply
 from nvflare.apis.utils.task_utils import contains_lazy_download_ref, materialize_lazy_download_refs
 from nvflare.private.fed.client.client_run_manager import ClientRunManager
 from nvflare.private.fed.client.client_runner import ClientRunner
+from nvflare.widgets.info_collector import InfoCollector
 
 from .site_release import SiteRelease
 
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
     from .site_release import Arrays, Shapes
 
 _OWN_TOPICS = {ReservedTopic.SYNC_RUNNER, ReservedTopic.JOB_HEART_BEAT, ReservedTopic.TASK_CHECK}
-"""The messages of the runner itself, which have no content."""
+"""The messages of the runner itself, which have no content but the id of a task."""
+_TASKS: set[str] = set()
+"""The ids of the tasks of this process, which the server gave."""
 _OWN_PROPERTIES = {
     *(ReservedKey.IDENTITY_NAME, ReservedKey.RUN_NUM, ReservedKey.CLIENT_NAME, ReservedKey.FQSN, ReservedKey.IS_LEAF),
     FLContextKey.CURRENT_JOB_ID,
@@ -146,6 +150,7 @@ def _filter_of(fl_ctx: FLContext) -> BudgetFilter | None:
 def _guarded_task(own: Any) -> Any:
     @functools.wraps(own)
     def process(self: Any, task: Any, fl_ctx: FLContext) -> Shareable:
+        _TASKS.add(task.task_id)
         cookies = copy.deepcopy(task.data.get_cookie_jar())
         found = _filter_of(fl_ctx)
         if found is None:  # a job would choose this scope
@@ -166,12 +171,37 @@ def _guarded_message(own: Any) -> Any:
     @functools.wraps(own)
     def send(self: Any, *args: Any, **options: Any) -> dict[str, Any]:
         topic = options.get("topic", args[1] if len(args) > 1 else None)
-        if own.__name__ == "send_aux_request" and topic in _OWN_TOPICS:
-            return dict(own(self, *args, **options))
+        if own.__name__ == "send_aux_request" and topic in _OWN_TOPICS and "request" in options:
+            return dict(own(self, *args, **{**options, "request": _own_message(options["request"])}))
         self.logger.warning("a message of the job was not sent: only weight differences leave this site")
         return {}
 
     return send
+
+
+def _own_message(given: Any) -> Shareable:
+    """Return a message of the runner with nothing of the job's choice."""
+    made, task = Shareable(), given.get_header(ReservedKey.TASK_ID)
+    if task in _TASKS:
+        made.set_header(ReservedKey.TASK_ID, task)
+    return made
+
+
+def _guarded_reply(own: Any) -> Any:
+    @functools.wraps(own)
+    def dispatch(self: Any, *args: Any, **options: Any) -> Shareable:
+        own(self, *args, **options)  # its reply, also an error, may be an answer of the job
+        return make_reply(ReturnCode.OK)
+
+    return dispatch
+
+
+def _guarded_collection(own: Any) -> Any:
+    @functools.wraps(own)
+    def collection(self: Any) -> dict[str, Any]:
+        return {}
+
+    return collection
 
 
 def _guarded_properties(own: Any) -> Any:
@@ -187,6 +217,9 @@ _GUARDS = (
     (ClientRunManager, "send_aux_request", _guarded_message),
     (ClientRunManager, "multicast_aux_requests", _guarded_message),
     (ClientRunManager, "stream_objects", _guarded_message),
+    (ClientRunManager, "dispatch", _guarded_reply),
+    (InfoCollector, "get_run_stats", _guarded_collection),
+    (InfoCollector, "get_errors", _guarded_collection),
     (FLContext, "get_all_public_props", _guarded_properties),
 )
 

@@ -17,5 +17,5 @@ job.to_server(Recorder(record), filter_type=FilterType.TASK_RESULT, tasks=["trai
 for site in ("site-1", "site-2"):
     job.to(ScriptRunner(script="train.py", framework=FrameworkType.RAW), site)
     job.to(Replacer(), site, filter_type=FilterType.TASK_RESULT, tasks=["train"])
-    job.to(Talker(), site, id="talker")
+    job.to(Talker(record), site, id="talker")
 job.export_job(folder)

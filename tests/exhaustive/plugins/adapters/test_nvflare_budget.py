@@ -117,6 +117,11 @@ def test_filter_lets_nothing_but_charged_noise_leave(federation: Federation) -> 
         numbers = UPDATE.search(line)
         assert numbers is not None, line
         assert all(abs(float(number)) < 150 for number in numbers[1].split(","))
+    more = federation.record.with_name(f"{federation.record.name}.more").read_text()
+    assert [more.count(kind) for kind in ("REPLIES", "ERRORS")] == [14, 14]
+    assert "OWN __job_heartbeat__" in more
+    assert "OWN __task_check__" in more
+    assert "777.125" not in more, "replies, messages of the runner, what administrators read"
     received = [path for path in (federation.kits / "server").rglob("*") if path.is_file()]
     assert not [path for path in received if b"777.125" in path.read_bytes() and "custom" not in path.parts]
     errors = [path for site in SITES for path in (federation.kits / site).rglob("error_log.txt")]
