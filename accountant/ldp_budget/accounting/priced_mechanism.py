@@ -47,9 +47,12 @@ class PricedMechanism:
         self.cost = self.guarantee.costs()
         own = chosen.losses if isinstance(chosen, Collection) else {}
         if own.get(ANY) == self.guarantee:
-            own = {}  # each scope counts all of it
-        self.parts = {tag: part for tag, part in own.items() if tag not in tags and part != self.guarantee}
-        """The guarantee of a report about single tags, where it is another one."""
+            # Each scope counts all of it, also one that the tags of the call do not name.
+            own = {ANY: self.guarantee} if tags else {}
+        self.parts = {
+            tag: part for tag, part in own.items() if tag not in tags and (tag == ANY or part != self.guarantee)
+        }
+        """The guarantee of a report about single tags, where it is another one; and that of `ANY`."""
         said = {tag: canonical_json(self.parts[tag].to_json()) if tag in self.parts else "" for tag in {*own, *tags}}
         self.tags = tuple(sorted(said))
         self.stored_as = self.fingerprint, self.promise, with_tags(self.collection, said)

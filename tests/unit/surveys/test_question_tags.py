@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ldp_budget import Accountant, InvalidParameter
+from ldp_budget import Accountant, InvalidParameter, KeyConflict
 from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection, survey_collection
 from ldp_budget_surveys.questionnaires.surveys import Survey
 
@@ -116,4 +116,23 @@ def test_question_without_tags_is_charged_under_scopes_that_no_question_names(
     assert accountant.spend("ann", life)
     assert spent(accountant) == {"lifetime": 2.25, f"{HEALTH}:lifetime": 1.5, "attribute:other:lifetime": 0.25}
     assert accountant.spend("ben", life, tags=["attribute:other"]).binding == ("attribute:other:lifetime",)
+    assert accountant.verify().ok
+
+
+@pytest.mark.policy("lifetime=9", f"{HEALTH}:lifetime=3", "attribute:other:lifetime=4")
+def test_tags_of_a_call_take_no_scope_from_a_survey_that_costs_each_scope_the_whole(
+    accountant: Accountant, tmp_path: Path
+) -> None:
+    alike = [
+        f'name = "{name}"\ncategories = ["good", "bad"]\n{more}'
+        for name, more in (("a", f'tags = ["{HEALTH}"]'), ("b", ""))
+    ]
+    accountant.add_collection(survey(tmp_path, *alike, answer="1"))
+    life = accountant.collection("life")
+    assert accountant.spend("ann", life, tags=[ADS], key="k")
+    assert spent(accountant) == {"lifetime": 2.25, f"{HEALTH}:lifetime": 2.25, "attribute:other:lifetime": 2.25}
+    assert accountant.spend("ann", life, tags=[ADS]).binding == (f"{HEALTH}:lifetime", "attribute:other:lifetime")
+    with pytest.raises(KeyConflict):
+        accountant.spend("ann", life, key="k")
+    assert accountant.history("ann")[0]["tags"] == [ADS]
     assert accountant.verify().ok
