@@ -16,11 +16,13 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import check_user
+from ldp_budget.accounting.limits import Limit
 from ldp_budget.errors import InvalidParameter
+from ldp_budget.guarantees.fixed_point import EPSILON_DIGITS, from_units
 from ldp_budget.ledger.calendar import days_in
 from ldp_budget.ledger.zones import Zone, day_of
 
@@ -149,21 +151,35 @@ def enforcing_limit(survey: Survey) -> str:
     Parameters:
         survey: a survey with a rotation.
     """
-    return f"{survey.least_days_between}d={survey.epsilon}"
+    limit = Limit(f"{survey.least_days_between}d", survey.epsilon)
+    cost = _units(survey)
+    if cost is not None and not is_enforced(survey, [limit]):
+        limit = Limit(limit.period, from_units(cost, EPSILON_DIGITS))  # the questions cost less than the survey may
+    return str(limit)
 
 
-def is_enforced(survey: Survey, limits: Sequence[Any]) -> bool:
+def is_enforced(survey: Survey, limits: Sequence[Limit]) -> bool:
     """Return True if a limit refuses a second answer of a user before the user's next turn can come.
+
+    A limit of a scope counts the questions with its tag alone, so it does not.
 
     Parameters:
         survey: a survey with a rotation.
         limits: the limits of the policy.
     """
-    least = survey.least_days_between
+    least, cost = survey.least_days_between, _units(survey)
     return any(
-        days_in(each.period) >= least and each.rule == "basic" and each.epsilon < 2 * survey.epsilon
+        days_in(each.period) >= least
+        and each.rule == "basic"
+        and not each.scope
+        and (cost is None or (each.capacity.epsilon or 0) < 2 * cost)
         for each in limits
     )
+
+
+def _units(survey: Survey) -> int | None:
+    """Return the ε that one answer of a survey is charged, in units; None if it is unbounded."""
+    return survey.questionnaire().guarantee.costs().epsilon
 
 
 def period_for(rotation: Rotation, now: datetime, day: str | None) -> Period:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -130,6 +131,19 @@ def test_limit_enforces_a_rotation_if_no_two_answers_fit(
 ) -> None:
     survey = read(tmp_path, "rotate = 4")
     assert is_enforced(survey, [Limit(limit[0], epsilon=limit[1])]) is enforced
+
+
+def test_limit_of_a_scope_enforces_no_rotation(tmp_path: Path) -> None:
+    survey = read(tmp_path, "rotate = 4")
+    assert not is_enforced(survey, [Limit("22d", "1", scope="attribute:health")])
+
+
+def test_limit_enforces_a_rotation_by_what_an_answer_costs(tmp_path: Path) -> None:
+    survey = read(tmp_path, "rotate = 4")
+    cheap = replace(survey, questions=(replace(survey.questions[0], epsilon=Decimal("0.25")),))
+    assert not is_enforced(cheap, [Limit("22d", "1")])
+    assert enforcing_limit(cheap) == "22d=0.25"
+    assert is_enforced(cheap, [Limit.parse(enforcing_limit(cheap))])
 
 
 def test_survey_with_a_rotation_is_read_back_from_json(tmp_path: Path) -> None:
