@@ -110,7 +110,7 @@ MEANINGS: dict[str, str] = {
     "position-not-reached": "The journal has not reached `min_position` here yet. Try again in a moment.",
     "too-large": "The body, or a line in it, is too long.",
     "wrong-collection": "The report was drawn with another definition. Fetch that of the collection, and draw a new report.",
-    "not-your-turn": "The survey asks this user in another period. The report was neither kept nor charged.",
+    "not-your-turn": "The survey asks this user in another period. Nothing was kept or charged now.",
     "too-few-reports": "There are too few reports for an estimate.",
     "not-published": "The collection is not published, or not since this charge. Try again after the next publication.",
     "no-charge": "No charge of this respondent has this mark. An erased user has no proof.",

@@ -29,6 +29,7 @@ def check_turn(accountant: Accountant, collection: Collection, policy: str, user
     turn = turn_of(accountant, collection, policy, user)
     if turn is not None and not turn["now"]:
         why = (
-            f"it is not the turn of this user, which is from {turn['first']} to {turn['last']}. Nothing was charged."
+            f"it is not the turn of this user, which is from {turn['first']} to {turn['last']}. Nothing was charged"
+            " now; a report that was taken in an earlier turn stays charged."
         )
         raise ServiceError("not-your-turn", why)

@@ -197,5 +197,5 @@ def period_for(rotation: Rotation, now: datetime, day: str | None) -> Period:
         return rotation.period_at(now)
     try:
         return rotation.period_on(date.fromisoformat(day))
-    except ValueError:
+    except (ValueError, OverflowError):  # the calendar ends within a period
         raise InvalidParameter("period", "a day such as 2026-11-23", day) from None

@@ -168,11 +168,12 @@ def test_wrong_rotation_names_the_key(tmp_path: Path, more: str, message: str) -
         read(tmp_path, more)
 
 
-def test_period_of_a_day_that_is_none_is_refused() -> None:
+@pytest.mark.parametrize("day", ["tomorrow", "9999-12-31"])
+def test_period_of_a_day_that_is_none_is_refused(day: str) -> None:
     now: Any = datetime(2026, 11, 29, tzinfo=UTC)
     assert period_for(WEEKS, now, None) == period_for(WEEKS, now, "2026-11-25")
-    with pytest.raises(InvalidParameter, match="period must be a day such as 2026-11-23: got tomorrow"):
-        period_for(WEEKS, now, "tomorrow")
+    with pytest.raises(InvalidParameter, match=f"period must be a day such as 2026-11-23: got {day}"):
+        period_for(WEEKS, now, day)
 
 
 def test_survey_without_a_rotation_has_none(tmp_path: Path) -> None:
