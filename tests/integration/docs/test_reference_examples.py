@@ -50,6 +50,7 @@ BY_HAND = (
     "law-check",
     "questionnaires",
     "stability",
+    "write-a-client",
 )
 
 

@@ -33,7 +33,7 @@ def any_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     from ldp_budget_postgres import schema, statements
 
     for module in (schema, statements):
-        monkeypatch.setattr(module, "compare_catalog", lambda answer: [])
+        monkeypatch.setattr(module, "compare_catalog", lambda answer, aside=frozenset(): [])
 
 
 @pytest.mark.usefixtures("any_tables")

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, InvalidParameter
-from ldp_budget_cli import serve as command_serve
 from ldp_budget_service import server as running
 from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.commands import serve as command_serve
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, Caller, Farm, new_ledger
 

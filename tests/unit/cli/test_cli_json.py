@@ -17,6 +17,8 @@ WITHOUT = {
     "help": "texts for people",
     "serve": "it runs until it is stopped",
     "prove": "the proof is JSON already",
+    "survey import": "it prints a TOML file",
+    "survey export": "the form is JSON already",
 }
 
 
