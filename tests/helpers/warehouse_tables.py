@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import ldp_budget
 from command_line import CommandLine
@@ -36,6 +37,7 @@ def added(command: CommandLine, mechanism: str, epsilon: str, answers: tuple[str
 
 def partition(folder: Path, collection: Any, people: int) -> tuple[Path, Any, list[tuple[str, str]]]:
     """Write a partition of the reports of so many people; return its path, its reports, and the region and weight of each."""
+    pytest.importorskip("pyarrow", reason="Parquet needs the extra arrow, which interop has")
     places = np.arange(people)
     d = collection.mechanism.domain.size
     reports = collection.mechanism.randomize(places % 7 % d, rng=7)
