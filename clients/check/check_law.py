@@ -74,6 +74,7 @@ KEYS = {*TEXTS, *["answers", "format", "guarantee", "input", "languages", "repor
 NAME, WHOLE, PLAIN = r"[a-z][a-z0-9_]*", r"0|-?[1-9][0-9]{0,1233}", r"[ -~]{0,200}"
 TAG = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*"
 HIDDEN = "[\0-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u2069\u3000\ufeff]"
+ENDS = r"[\s\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"  # without a sign
 DECIMAL = r"[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?"
 
 
@@ -208,9 +209,7 @@ def check_form(program):
         need(all(isinstance(x, str) for x in [*said, *(words[k] for k in words.keys() - {"answers"})]), "no text")
     need(not re.search(HIDDEN, program["name"] + program["mechanism"]), "a name that no line can show")
     need(all(isinstance(name, str) for name in program["answers"] or []), "an answer that is no text")
-    plain = {
-        re.sub(f"^( |{HIDDEN})+|( |{HIDDEN})+$", "", normalize("NFC", name)) for name in program["answers"] or []
-    }
+    plain = {re.sub(f"^{ENDS}+|{ENDS}+$", "", normalize("NFC", name)) for name in program["answers"] or []}
     need(len(plain - {""}) == len(program["answers"] or []), "an answer without a sign, or two that are one")
     guarantee, report, steps = program["guarantee"], program["report"], program["steps"]
     figures = {"epsilon", "delta", *(["answer_epsilon", "lifetime_epsilon"] if program["memo"] else [])}
