@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use ldp_budget::{Answer, Client, Device, Entry, Error, FileStorage, Limits, Result, SystemStream};
 
-use crate::{bytes, write};
+use crate::{bytes, failed, freed, handed, write};
 
 pub struct Opened(Mutex<Device<FileStorage>>);
 
@@ -38,13 +38,7 @@ pub unsafe extern "C" fn ldp_device_open(
             let storage = FileStorage::new(said(path, "path")?);
             Device::open(storage, limits, SystemTime::now(), &mut SystemStream::default())
         };
-        match open() {
-            Ok(device) => Box::into_raw(Box::new(Opened(Mutex::new(device)))),
-            Err(error) => {
-                write(&error.to_string(), why, why_size);
-                std::ptr::null_mut()
-            }
-        }
+        handed(open().map(|device| Opened(Mutex::new(device))), why, why_size)
     }
 }
 
@@ -52,10 +46,8 @@ pub unsafe extern "C" fn ldp_device_open(
 /// `device` is null, or from `ldp_device_open` and not freed.
 #[no_mangle]
 pub unsafe extern "C" fn ldp_device_free(device: *mut Opened) {
-    if !device.is_null() {
-        // SAFETY: the caller's promise.
-        drop(unsafe { Box::from_raw(device) });
-    }
+    // SAFETY: the caller's promise.
+    unsafe { freed(device) }
 }
 
 /// # Safety
@@ -104,8 +96,8 @@ unsafe fn draw(call: &Call, answer: Result<Answer<'_>>) -> c_int {
             }
             Ok(_) => 1,
             Err(error) => {
-                write(&error.to_string(), call.why, call.why_size);
-                if error.is_over_budget() { -2 } else { -1 }
+                let code = failed(&error, call.why, call.why_size);
+                if error.is_over_budget() { -2 } else { code }
             }
         }
     }
@@ -183,10 +175,7 @@ pub unsafe extern "C" fn ldp_device_settle(device: *const Opened, key: *const c_
         };
         match settle() {
             Ok(()) => 0,
-            Err(error) => {
-                write(&error.to_string(), why, why_size);
-                -1
-            }
+            Err(error) => failed(&error, why, why_size),
         }
     }
 }

@@ -34,6 +34,42 @@ unsafe fn write(text: &str, out: *mut c_char, size: usize) {
     }
 }
 
+/// Write why a call failed, and return -1.
+///
+/// # Safety
+/// As for `write`.
+unsafe fn failed(error: &Error, why: *mut c_char, why_size: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { write(&error.to_string(), why, why_size) };
+    -1
+}
+
+/// A pointer to what was made, to be freed by C; null, with the reason in `why`, if nothing was.
+///
+/// # Safety
+/// As for `write`.
+unsafe fn handed<T>(made: Result<T>, why: *mut c_char, why_size: usize) -> *mut T {
+    match made {
+        Ok(made) => Box::into_raw(Box::new(made)),
+        Err(error) => {
+            // SAFETY: the caller's promise.
+            unsafe { failed(&error, why, why_size) };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Give back what `handed` returned.
+///
+/// # Safety
+/// `made` is null, or from `handed` and not freed.
+unsafe fn freed<T>(made: *mut T) {
+    if !made.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(made) });
+    }
+}
+
 /// # Safety
 /// As `ldp_budget.h` says.
 #[no_mangle]
@@ -54,24 +90,16 @@ pub unsafe extern "C" fn ldp_client_new(
         (Err(_), _) => Err(Error::new("the definition is not in UTF-8")),
         (_, None) => Err(Error::new("the digest is missing, or not in UTF-8")),
     };
-    match made {
-        Ok(client) => Box::into_raw(Box::new(client)),
-        Err(error) => {
-            // SAFETY: the caller's promise.
-            unsafe { write(&error.to_string(), why, why_size) };
-            std::ptr::null_mut()
-        }
-    }
+    // SAFETY: the caller's promise.
+    unsafe { handed(made, why, why_size) }
 }
 
 /// # Safety
 /// `client` is null, or from `ldp_client_new` and not freed.
 #[no_mangle]
 pub unsafe extern "C" fn ldp_client_free(client: *mut Client) {
-    if !client.is_null() {
-        // SAFETY: the caller's promise.
-        drop(unsafe { Box::from_raw(client) });
-    }
+    // SAFETY: the caller's promise.
+    unsafe { freed(client) }
 }
 
 /// # Safety
@@ -127,10 +155,7 @@ unsafe fn randomize(client: *const Client, answer: Result<Answer<'_>>, call: &Ca
                 write(drawn.label.as_deref().unwrap_or(""), call.label, 33);
                 0
             }
-            Err(error) => {
-                write(&error.to_string(), call.why, call.why_size);
-                -1
-            }
+            Err(error) => failed(&error, call.why, call.why_size),
         }
     }
 }
