@@ -9,53 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
-import ldp_budget
-from ldp_budget import Accountant
-from ldp_budget.registry.collections import Collection
-from ldp_budget.reports.inbox import Inbox
+from stream_consumers import answer, charged, consumer, open_poll
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "retries.md"
 MESSAGES, TOGETHER, KILLS = 100_000, 500, 24
-CONSUMER = f"""
-import os, sys
-from ldp_budget import Accountant
-from ldp_budget.reports.inbox import Inbox, Sent
-
-path, offset = sys.argv[1:]
-with Accountant(path) as accountant:
-    inbox = Inbox(accountant, accountant.collection("poll"))
-    at = int(open(offset).read()) if os.path.exists(offset) else 0
-    while at < {MESSAGES}:
-        batch = range(at, min(at + {TOGETHER}, {MESSAGES}))
-        print("begin", flush=True)
-        taken, refused = inbox.take_many([Sent(f"user {{n}}", f"key {{n}}", bytes([n % 2])) for n in batch])
-        assert (len(taken), refused) == (len(batch), [])
-        print("charged", sum(receipt.repeated for receipt in taken), flush=True)
-        sys.stdin.readline()
-        at = batch.stop
-        with open(offset + ".new", "w") as file:
-            file.write(str(at))
-        os.replace(offset + ".new", offset)
-"""
-
-
-def open_poll(path: Path) -> None:
-    with Accountant(path) as accountant:
-        accountant.set_policy("default", ["lifetime=5"])
-        made = ldp_budget.mechanism("randomized-response").calibrate(epsilon=1)
-        accountant.add_collection(Collection("poll", made))
-
-
-def charged(path: Path) -> tuple[list[int], int]:
-    """Each account's charge, in units of 10^-9, and the number of stored reports of a ledger that verifies."""
-    with Accountant(path) as accountant:
-        assert accountant.verify().ok
-        spent = [balance.limits[0].spent_units.epsilon for balance in accountant.balances()]
-        return spent, len(Inbox(accountant, accountant.collection("poll")))
 
 
 def run_until_killed(command: list[str], kills: int, draw: random.Random) -> tuple[bool, int]:
@@ -64,36 +25,30 @@ def run_until_killed(command: list[str], kills: int, draw: random.Random) -> tup
     Every second kill is between the charge and the commit of the offset, every other one at any moment of the charge.
     """
     left, repeated = draw.randint(3, 12) if kills < KILLS else 0, 0
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as consumer:
-        assert consumer.stdin is not None
-        assert consumer.stdout is not None
-        for line in consumer.stdout:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in process.stdout:
             if line == "begin\n":
                 left -= 1
                 if left == 0 and kills % 2:
                     time.sleep(draw.random() * 0.05)
-                    consumer.kill()
+                    process.kill()
                     break
                 continue
             repeated += int(line.split()[1])
             if left == 0 and kills < KILLS:
-                consumer.kill()
+                process.kill()
                 break
-            answer(consumer.stdin)
-    assert consumer.returncode in (0, -signal.SIGKILL)
-    return consumer.returncode != 0, repeated
-
-
-def answer(stdin: IO[str]) -> None:
-    """Let a consumer commit and go on."""
-    stdin.write("\n")
-    stdin.flush()
+            answer(process.stdin)
+    assert process.returncode in (0, -signal.SIGKILL)
+    return process.returncode != 0, repeated
 
 
 def test_hundred_thousand_messages_are_charged_once_each_though_consumers_are_killed(tmp_path: Path) -> None:
     path, draw = tmp_path / "budget.db", random.Random(46)
     open_poll(path)
-    command = [sys.executable, "-c", CONSUMER, str(path), str(tmp_path / "offset")]
+    command = consumer(path, MESSAGES, TOGETHER)
     kills = repeats = 0
     begun = time.monotonic()
     while True:
@@ -168,14 +123,14 @@ def test_recipe_for_kafka_charges_each_message_once_though_it_is_killed(tmp_path
     )
     command = [sys.executable, "-c", KAFKA_CONSUMER, recipe, str(path), brokers[0]]
     for batches in (3, 1, 5, 2, None):
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as consumer:
-            assert consumer.stdin is not None
-            assert consumer.stdout is not None
-            for number, _ in enumerate(consumer.stdout, 1):
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for number, _ in enumerate(process.stdout, 1):
                 if number == batches:
-                    consumer.kill()
+                    process.kill()
                     break
-                answer(consumer.stdin)
-        assert consumer.returncode == (0 if batches is None else -signal.SIGKILL)
+                answer(process.stdin)
+        assert process.returncode == (0 if batches is None else -signal.SIGKILL)
     spent, stored = charged(path)
     assert (spent, stored) == ([10**9] * KAFKA_MESSAGES, KAFKA_MESSAGES)
