@@ -463,3 +463,14 @@ def collection_names(ctx: click.Context, parameter: click.Parameter | None, inco
 def policy_names(ctx: click.Context, parameter: click.Parameter | None, incomplete: str) -> list[str]:
     """Complete the name of a policy of the ledger."""
     return _names(ctx, incomplete, lambda ledger: [policy.name for policy in ledger.policies()])
+
+
+def policy_option(help: str) -> Callable[[Any], Any]:
+    """Return the option `--policy` with a line of help, without its default."""
+    return click.option(
+        "--policy",
+        default="default",
+        metavar="NAME",
+        shell_complete=policy_names,
+        help=f"{help} [default: default]",
+    )

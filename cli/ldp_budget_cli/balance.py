@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.charge_options import DEFAULT
 from ldp_budget.guarantees.fixed_point import printed_up
 
-from .app import open_ledger, policy_names
+from .app import open_ledger, policy_option
 from .excel_files import save_balances, wants_file, xlsx_option
 from .input_tables import layout_options
 from .inputs import check_no_list, listed_users, user_column_option
@@ -202,13 +201,7 @@ def _labels(limits: tuple[Limit, ...]) -> Iterator[str]:
 )
 @user_column_option
 @layout_options
-@click.option(
-    "--policy",
-    default=DEFAULT,
-    metavar="NAME",
-    shell_complete=policy_names,
-    help=f"Show the limits of this policy [default: {DEFAULT}]",
-)
+@policy_option("Show the limits of this policy")
 @shuffled_option
 @plot_option("what was left of each limit over time")
 @xlsx_option

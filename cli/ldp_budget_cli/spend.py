@@ -19,7 +19,7 @@ from ldp_budget.errors import InvalidParameter, UnknownName
 from ldp_budget.guarantees.fixed_point import printed_up
 from ldp_budget.reports.tables import is_address
 
-from .app import open_ledger, policy_names
+from .app import open_ledger, policy_option
 from .command_groups import part
 from .errors import REFUSED, report_progress_on_interrupt, when_stopped
 from .input_tables import LEFT_OUT_COLUMNS, SKIP_HINT, Layout, LeftOut, layout_options, writing_rows
@@ -43,13 +43,7 @@ if TYPE_CHECKING:
 
     Chosen = Mechanism | Collection
 
-_policy_option = click.option(
-    "--policy",
-    default=DEFAULT,
-    metavar="NAME",
-    shell_complete=policy_names,
-    help=f"Use the limits of this policy [default: {DEFAULT}]",
-)
+_policy_option = policy_option("Use the limits of this policy")
 _request_options = options(
     click.option(
         "--reports", default="1", metavar="K", callback=parse_reports, help="Charge K reports at once [default: 1]"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ldp_budget_cli.app import check_local, collection_names, open_ledger, parse_time, policy_names
+from ldp_budget_cli.app import check_local, collection_names, open_ledger, parse_time, policy_option
 from ldp_budget_cli.inputs import find_collection
 from ldp_budget_cli.notes import print_note
 from ldp_budget_cli.output import confirm, counted, json_option, next_step, print_json, write_utf8, yes_option
@@ -49,13 +49,7 @@ def publish() -> None:
 @publish.command(_SURVEY, hidden=True)
 @click.argument("collection", metavar="NAME", shell_complete=collection_names)
 @click.option("--out", required=True, metavar="FOLDER", type=click.Path(file_okay=False), help="The folder to write.")
-@click.option(
-    "--policy",
-    default="default",
-    metavar="NAME",
-    shell_complete=policy_names,
-    help="State the lifetime limit of this policy [default: default]",
-)
+@policy_option("State the lifetime limit of this policy")
 @json_option
 @click.pass_context
 def survey(ctx: click.Context, collection: str, out: str, policy: str, as_json: bool) -> None:
@@ -125,13 +119,7 @@ def _show_key(verifier_key: str, as_json: bool) -> None:
 
 @key.command("promise")
 @click.argument("collection", metavar="NAME", shell_complete=collection_names)
-@click.option(
-    "--policy",
-    default="default",
-    metavar="NAME",
-    shell_complete=policy_names,
-    help="Promise the lifetime limit of this policy [default: default]",
-)
+@policy_option("Promise the lifetime limit of this policy")
 @json_option
 @click.pass_context
 def promise(ctx: click.Context, collection: str, policy: str, as_json: bool) -> None:
@@ -151,13 +139,7 @@ def promise(ctx: click.Context, collection: str, policy: str, as_json: bool) -> 
 
 @publish.command("registry")
 @click.argument("collection", metavar="NAME", shell_complete=collection_names)
-@click.option(
-    "--policy",
-    default="default",
-    metavar="NAME",
-    shell_complete=policy_names,
-    help="State the limits of this policy [default: default]",
-)
+@policy_option("State the limits of this policy")
 @click.option("--curator", "curators", multiple=True, metavar="TEXT", help="Who publishes the results; repeatable.")
 @click.option("--region", default="", metavar="TEXT", help="The region that the data describes.")
 @click.option("--author", "authors", multiple=True, metavar="TEXT", help="Who wrote the entry; repeatable.")

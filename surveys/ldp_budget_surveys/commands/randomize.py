@@ -15,7 +15,7 @@ from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import OneSided
 from ldp_budget.reports.charged_release import Released, check_out, release
 from ldp_budget.reports.tables import shown_place
-from ldp_budget_cli.app import check_local, collection_names, open_ledger, policy_names
+from ldp_budget_cli.app import check_local, collection_names, open_ledger, policy_option
 from ldp_budget_cli.errors import REFUSED, report_progress_on_interrupt, when_stopped
 from ldp_budget_cli.input_tables import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
 from ldp_budget_cli.inputs import exact_users_option, find_collection
@@ -95,13 +95,7 @@ _NOT_STARTED = "Nothing was written and no user was charged. Run it again."
     metavar="FOLDER",
     help="With --spend: store the reports in the ledger, to publish them, and write each user's receipt to FOLDER.",
 )
-@click.option(
-    "--policy",
-    default="default",
-    metavar="NAME",
-    shell_complete=policy_names,
-    help="With --spend: use the limits of this policy [default: default]",
-)
+@policy_option("With --spend: use the limits of this policy")
 @period_option
 @click.option(
     "--garbled",
