@@ -165,7 +165,7 @@ def request_template(
     """
     keep = label is None and digest is None and isinstance(asked, Mechanism | Collection)
     # True equals 1, and must not pass for it.
-    tags = () if tags is None or tags == () else check_tags(tags)
+    tags = () if tags is None or tags == () else check_tags(tags)  # most charges have none, and call nothing
     key = id(asked), type(reports), reports, policy, note, tags, kind, lasts
     try:
         found = _templates.get(key) if keep else None

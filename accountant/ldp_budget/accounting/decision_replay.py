@@ -77,7 +77,6 @@ class DecisionReplay:
 
     def __init__(self, past: Past) -> None:
         self._copied, self._last = past.copied, past.last
-        self._promises = {charge.number: charge.guarantee for charge in past.charges}
         self._charges = {charge.number: charge for charge in past.charges}
         self._known: dict[int, Promise] = {}
         self._versions = _versions(past)
@@ -135,7 +134,7 @@ class DecisionReplay:
         """Return the conditions of a plain charge; None if it is not plain, or can never have been allowed."""
         charge, number, reports, *amounts = key
         version = self._versions.get(number)
-        if version is None or version.policy.plan is not None or charge not in self._promises:
+        if version is None or version.policy.plan is not None or charge not in self._charges:
             return None
         guarantee = self.guarantee(charge)
         policy = version.policy
@@ -175,7 +174,7 @@ class DecisionReplay:
 
     def promise(self, charge: int) -> str:
         """Return the guarantee as stored text, by which the quotas of plans are counted."""
-        return self._promises[charge]
+        return self._charges[charge].guarantee
 
     def version(self, number: int) -> _Version | None:
         """Return a version of a policy by its number; None if no journal entry set it."""

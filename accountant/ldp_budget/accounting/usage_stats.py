@@ -14,7 +14,6 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._tags import ANY, without_tags
 from .._validation import check_whole
 from ..guarantees.fixed_point import float_up
 from ..ledger.calendar import DAY_MICROS, LIFETIME, from_micros, to_micros
@@ -235,24 +234,25 @@ class Overview:
         Raises:
             LedgerError: the ledger cannot be read.
         """
-        found: dict[tuple[str, str, str], list[int]] = {}
+        found: dict[tuple[str, str, str, tuple[str, ...]], list[int]] = {}
         for reading in self._readings():
             priced = {each.number: each for each in reading.rows.priced_mechanisms()}
             for number, charges, reports, voided, voided_reports, last in reading.rows.charges_by_mechanism():
                 each = priced[number]
-                sums = found.setdefault((each.mechanism, each.declared, each.collection), [0, 0, 0])
+                about = each.mechanism, each.declared, each.collection_name, each.named_tags
+                sums = found.setdefault(about, [0, 0, 0])
                 sums[:] = sums[0] + charges - voided, sums[1] + reports - voided_reports, max(sums[2], last)
         rows = [
             {
                 "mechanism": mechanism,
                 "declared": declared,
-                "collection": without_tags(collection)[0] or None,
-                "tags": [tag for tag in without_tags(collection)[1] if tag != ANY],
+                "collection": collection or None,
+                "tags": [*tags],
                 "charges": charges,
                 "reports": reports,
                 "last": _iso(last),
             }
-            for (mechanism, declared, collection), (charges, reports, last) in found.items()
+            for (mechanism, declared, collection, tags), (charges, reports, last) in found.items()
         ]
         return sorted(rows, key=lambda row: (-int(str(row["reports"])), str(row["mechanism"])))
 

@@ -7,7 +7,6 @@ import json
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from .._tags import ANY
 from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, ZERO, float_up, from_units
 from .calendar import from_micros, order_of
 from .hash_chain import Name
@@ -125,7 +124,7 @@ class _Shown:
             "declared": None if charge is None else json.loads(charge.declared),
             "fingerprint": None if charge is None else charge.fingerprint,
             "collection": None if charge is None else charge.collection_name or None,
-            "tags": [] if charge is None else [tag for tag in charge.tags if tag != ANY],
+            "tags": [] if charge is None else [*charge.named_tags],
             "policy": self._policies.get(entry.policy),
             "reports": entry.reports,
             "epsilon": _amount(entry.costs.epsilon, EPSILON_DIGITS),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from .._tags import without_tags
+from .._tags import ANY, without_tags
 from ..guarantees.fixed_point import Costs
 
 if TYPE_CHECKING:
@@ -407,6 +407,11 @@ class PricedMechanism(NamedTuple):
     def tags(self) -> tuple[str, ...]:
         """The tags of the charge."""
         return tuple(without_tags(self.collection)[1])
+
+    @property
+    def named_tags(self) -> tuple[str, ...]:
+        """The tags of the charge that a person gave, without the one that stands for all other scopes."""
+        return tuple([tag for tag in self.tags if tag != ANY])
 
     @property
     def parts(self) -> dict[str, str]:

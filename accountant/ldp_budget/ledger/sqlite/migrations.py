@@ -9,7 +9,7 @@ import re
 import sqlite3
 from typing import TYPE_CHECKING
 
-from ..migrations import POST, PRE
+from ..migrations import POST, Migration
 from . import schema
 
 if TYPE_CHECKING:
@@ -29,15 +29,20 @@ def _steps(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 def _is_prepared(connection: sqlite3.Connection) -> bool:
     """True if the pre step to the next version was applied."""
-    return (_SET, f"v{schema.version_of(connection) + 1}_{PRE}") in _steps(connection)
+    return (_SET, _next_pre_step(schema.version_of(connection))) in _steps(connection)
+
+
+def _next_pre_step(version: int) -> str:
+    """Return the name of the pre step to the version after this one, which need not be known."""
+    return Migration(version + 1).names[0]
 
 
 def has_strange_steps(connection: sqlite3.Connection) -> bool:
     """True if the recorded migrations are not those to the version of the tables; the next pre step may be there."""
     version, found = schema.version_of(connection), _steps(connection)
-    done = [each.version for each in schema.MIGRATIONS if each.version <= version]
-    needed = {(_SET, _STEP)} | {(_SET, f"v{each}_{step}") for each in done for step in (PRE, POST)}
-    return len(found) != len(set(found)) or {*found} - {(_SET, f"v{version + 1}_{PRE}")} != needed
+    done = [name for each in schema.MIGRATIONS if each.version <= version for name in each.names]
+    needed = {(_SET, name) for name in (_STEP, *done)}
+    return len(found) != len(set(found)) or {*found} - {(_SET, _next_pre_step(version))} != needed
 
 
 def changed_schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
@@ -84,10 +89,10 @@ def migrate(connection: sqlite3.Connection, *, until: str = POST) -> list[str]:
     new = not database.table_names()
     add(_STEP, (*schema.TABLES, f"PRAGMA application_id = {schema.APPLICATION_ID}"), schema.SCHEMA_VERSION)
     for each in schema.MIGRATIONS:
-        is_last = each is schema.MIGRATIONS[-1]
-        add(f"v{each.version}_{PRE}", () if new else each.pre, None)
-        if not (is_last and until == PRE):
-            add(f"v{each.version}_{POST}", () if new else each.post, each.version)
+        pre, post = each.names
+        add(pre, () if new else each.pre, None)
+        if until == POST or each is not schema.MIGRATIONS[-1]:
+            add(post, () if new else each.post, each.version)
     pending = [each.name for each in migrations.pending(database)]
     migrations.apply(database)
     return pending
