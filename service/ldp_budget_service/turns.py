@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection
+from ldp_budget_surveys.questionnaires.survey_collection import rotating
 from ldp_budget_surveys.rotation import Rotation
 
 from .error_codes import ServiceError
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 def turn_of(accountant: Accountant, collection: Collection, policy: str, user: str) -> dict[str, Any] | None:
     """Return the current or next turn of a user: `now`, and its first and last day; None without a rotation."""
-    if not isinstance(collection, SurveyCollection) or not collection.survey.rotate:
+    survey = rotating(collection)
+    if survey is None:
         return None
-    rotation = Rotation.of(accountant, collection.survey, accountant.policy(policy))
+    rotation = Rotation.of(accountant, survey, accountant.policy(policy))
     assert rotation is not None
     period = rotation.period_at(accountant.now())
     turn = rotation.next_turn(user, period)

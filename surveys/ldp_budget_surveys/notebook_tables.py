@@ -143,8 +143,8 @@ def _pictures(rows: Rows) -> Iterator[str]:
             yield ""
             continue
         alike = (one for one in found if one is not None and one.scale == each.scale)
-        ends = [end for one in alike for end in one[:3] if math.isfinite(end)]
-        yield _picture(each, min(0.0, *ends, 0.0), max(0.0, *ends, 0.0))
+        ends = [0.0, *(end for one in alike for end in one[:3] if math.isfinite(end))]
+        yield _picture(each, min(ends), max(ends))
 
 
 def _picture(of: _Interval, start: float, end: float) -> str:

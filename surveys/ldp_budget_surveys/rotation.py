@@ -131,8 +131,7 @@ class Rotation:
             users: the names of the users.
             period: the period.
         """
-        now = period.number % self.periods
-        return [self.phase(user) == now for user in users]
+        return [self.asks(user, period) for user in users]
 
     def next_turn(self, user: str, period: Period) -> Period:
         """Return the first period, this one or a later one, in which it is the turn of a user.

@@ -15,23 +15,25 @@ Source: Ren, Shi, Yu, Yang, Zhao and Xu, LDP-IDS, SIGMOD 2022.
 from __future__ import annotations
 
 import math
-from decimal import ROUND_DOWN, Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ldp_budget._validation import check_whole
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.registry.margins import MOST_RESPONDENTS, PlannedMargin, Precision, Z
 
-from .questionnaires.survey_questions import SurveyQuestion
-from .questionnaires.surveys import Survey
+from .questionnaires.surveys import Survey, equal_part
 from .survey_planning import precision_at
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from .questionnaires.survey_questions import SurveyQuestion
 
 SHARE = 0.1
 """The share at which designs are compared: at rarer answers the noise decides."""
 CHANGED = 0.05
 """The share of members whose answer changes from one period to the next."""
 _MOST_ANSWERS = 64
-_NANO = Decimal("1e-9")
 
 
 def compare_rotation(survey: Survey, panel: int) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def _compared(
     question: SurveyQuestion, epsilon: Decimal, periods: int, panel: int, part: tuple[int, int]
 ) -> dict[str, Any]:
     """Return the rows of a question, whose reports cost ε; and how often each member should answer."""
-    each, divided = precision_at(question, epsilon), precision_at(question, _part(epsilon, periods))
+    each, divided = precision_at(question, epsilon), precision_at(question, equal_part(epsilon, periods))
     asked, all_asked = each.asked_of(max(1, panel // periods), part), each.asked_of(panel, part)
     rotate, split, memo = _level(each, asked), _level(divided, all_asked), _level(each, all_asked)
     noise = split - SHARE * (1 - SHARE) / all_asked
@@ -88,7 +90,7 @@ def _compared(
         "range": each.width,
         **{
             design: {
-                "epsilon": str(_part(epsilon, periods) if design == "split" else epsilon),
+                "epsilon": str(equal_part(epsilon, periods) if design == "split" else epsilon),
                 "asked": panel // periods if design == "rotate" else panel,
                 "margin": Z * math.sqrt(level) * unit,
                 "change_margin": Z * math.sqrt(changes[design]) * unit,
@@ -98,11 +100,6 @@ def _compared(
         "split_to_rotate": split / rotate,
         "best_answers": _best_answers(question, epsilon, periods, panel, part),
     }
-
-
-def _part(epsilon: Decimal, parts: int) -> Decimal:
-    """Return an equal part of an ε, rounded down."""
-    return (epsilon / parts).quantize(_NANO, ROUND_DOWN).normalize()
 
 
 def _level(precision: Precision, asked: int) -> float:
@@ -116,7 +113,7 @@ def _best_answers(question: SurveyQuestion, epsilon: Decimal, periods: int, pane
     """Return in how many periods each member answers, at equal parts of ε, so that a period's level varies least."""
 
     def variance(answers: int) -> float:
-        precision = precision_at(question, _part(epsilon, answers))
+        precision = precision_at(question, equal_part(epsilon, answers))
         return _level(precision, precision.asked_of(max(1, panel * answers // periods), part))
 
     best, lowest = 1, variance(1)

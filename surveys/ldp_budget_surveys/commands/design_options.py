@@ -21,7 +21,6 @@ from ldp_budget_cli.notes import print_note
 from ldp_budget_cli.number_types import WholeRange
 from ldp_budget_cli.output import JSON, LINES, counted, options, print_json, print_rows
 
-from .rotation import rotating
 from .text_lists import split_names
 
 if TYPE_CHECKING:
@@ -231,6 +230,7 @@ def source_and_design(
 ) -> tuple[SurveyFiles, DesignOptions]:
     """Return the report files and the given options of the design. Raises a click error."""
     from ..designs.survey_estimates import SurveyFiles
+    from ..questionnaires.survey_collection import rotating
 
     if not files:
         raise click.UsageError(f"--{next(iter(ctx.meta[_KEY]))} needs report files. Name them after {survey.name}.")

@@ -42,11 +42,10 @@ from ldp_budget_cli.plots import plot_option
 from ldp_budget_cli.progress import reading_reports
 from ldp_budget_cli.tables import print_row_table, print_table
 
-from ..questionnaires.survey_collection import SurveyCollection
+from ..questionnaires.survey_collection import SurveyCollection, rotating
 from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_options import design_options, is_designed, show_design
 from .design_tables import quantile_rows
-from .rotation import rotating
 from .text_lists import read_names
 
 if TYPE_CHECKING:

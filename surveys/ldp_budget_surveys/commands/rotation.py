@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from ldp_budget.registry.collections import Collection
 
-    from ..questionnaires.surveys import Survey
     from ..rotation import Period, Rotation
 
 period_option = click.option(
@@ -51,15 +50,10 @@ class Turn:
         return {"period": self.period.name, "asked": self._asked, "not_asked": self._listed - self._asked}
 
 
-def rotating(found: Collection) -> Survey | None:
-    """Return the survey of a collection if it has a rotation; else None."""
-    from ..questionnaires.survey_collection import SurveyCollection
-
-    return found.survey if isinstance(found, SurveyCollection) and found.survey.rotate else None
-
-
 def turn_of(ctx: click.Context, found: Collection, policy: str, day: str | None, *, spend: bool) -> Turn | None:
     """Return the turn of a survey with a rotation; None for any other collection, and without charges."""
+    from ..questionnaires.survey_collection import rotating
+
     survey = rotating(found)
     if survey is None or not spend:
         if day is not None:

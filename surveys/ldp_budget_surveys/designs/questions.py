@@ -159,7 +159,7 @@ def questions_of(survey: Collection) -> tuple[AskedQuestion, ...]:
         NotSupported: the mechanism does not list its answers.
     """
     mechanism: Any = survey.mechanism
-    if hasattr(mechanism, "unpack"):
+    if mechanism.components:
         return tuple(
             _question(each.name, each.mechanism, each.categories, each.place, each.item) for each in mechanism.views
         )

@@ -281,18 +281,15 @@ def _one_sided(name: str, garbling: Mapping[str, Any], equal: str) -> str:
 
 
 def _toml(head: Mapping[str, Any], questions: Sequence[Mapping[str, Any]]) -> str:
+    def value_of(key: str, value: Any) -> str:
+        if isinstance(value, Decimal):
+            return f"{value:f}"
+        return str(value) if key == "epsilon" else json.dumps(value, ensure_ascii=False)
+
     def lines(table: Mapping[str, Any]) -> Iterator[str]:
         for key, value in table.items():
             if value != "":
-                number = isinstance(value, Decimal) or key == "epsilon"
-                text = (
-                    f"{value:f}"
-                    if isinstance(value, Decimal)
-                    else value
-                    if number
-                    else json.dumps(value, ensure_ascii=False)
-                )
-                yield f"{key} = {text}".replace("\x7f", "\\u007f")
+                yield f"{key} = {value_of(key, value)}".replace("\x7f", "\\u007f")
 
     written = ["[survey]", *lines(head)]
     for each in questions:

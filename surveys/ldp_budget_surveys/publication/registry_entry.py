@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.charge_options import DEFAULT
 from ldp_budget.errors import PublicationError
 from ldp_budget.guarantees import ANY_INPUTS
+from ldp_budget.ledger.calendar import days_in
 from ldp_budget.registry.certification import checked_at
 
 from ..pages.ledger_facts import ledger_facts
+from ..questionnaires.survey_collection import SurveyCollection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,10 +74,10 @@ def registry_entry(
     charges, state = ledger_facts(accountant, collection.name, policy, None, None)
     _check_policies(collection, charges, policy)
     limits = rules.limits
-    survey = getattr(collection, "survey", None)
+    survey = collection.survey if isinstance(collection, SurveyCollection) else None
     about = survey or collection.about
     name = about.title or collection.name
-    curators = facts.curators or (getattr(survey, "organisation", "") or f"{TO_FILL_IN}: who publishes it",)
+    curators = facts.curators or ((survey.organisation if survey else "") or f"{TO_FILL_IN}: who publishes it",)
     day = (charges and charges.first) or accountant.now().date().isoformat()
     unit, loss, why = _loss(collection, rules, charges)
     deployment = {
@@ -191,7 +193,7 @@ def _spent(limit: Limit, charges: Charges | None) -> Decimal:
 def _span(limit: Limit) -> float:
     """Return the days of the period of a limit; a lifetime is the longest."""
     days = {"lifetime": float("inf"), "month": 31.0, "week": 7.0, "day": 1.0}
-    return days[limit.period] if limit.period in days else float(limit.period.rstrip("d"))
+    return float(days_in(limit.period)) or days[limit.period]
 
 
 def _variant(loss: dict[str, Decimal]) -> str:
@@ -201,8 +203,8 @@ def _variant(loss: dict[str, Decimal]) -> str:
 
 
 def _domain(collection: Collection) -> str:
-    if getattr(collection, "survey", None) is not None:
-        questions = ", ".join(each.name for each in collection.mechanism.questions)  # type: ignore[attr-defined]
+    if isinstance(collection, SurveyCollection):
+        questions = ", ".join(each.name for each in collection.mechanism.questions)
         return f"The answers of one respondent to a questionnaire: {questions}."
     if collection.categories is not None:
         return f"One answer of one respondent, of {len(collection.categories)}: {', '.join(collection.categories)}."

@@ -159,6 +159,15 @@ class SurveyCollection(Collection):
             )
 
 
+def rotating(collection: Collection) -> Survey | None:
+    """Return the survey of a collection if it has a rotation; else None.
+
+    Parameters:
+        collection: any collection.
+    """
+    return collection.survey if isinstance(collection, SurveyCollection) and collection.survey.rotate else None
+
+
 def survey_collection(survey: Survey, known: Collection | None = None) -> SurveyCollection:
     """Return the collection of a survey: its questionnaire with the texts.
 

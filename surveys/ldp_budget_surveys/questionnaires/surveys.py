@@ -144,6 +144,11 @@ _SURVEY_KEYS = (
 )
 
 
+def equal_part(epsilon: Decimal, parts: int) -> Decimal:
+    """Return one of so many equal parts of an ε, rounded down."""
+    return (epsilon / parts).quantize(_NANO, ROUND_DOWN).normalize()
+
+
 @dataclass(frozen=True)
 class Survey:
     """The definition of a survey. Read one with `from_toml`.
@@ -240,7 +245,7 @@ class Survey:
 
     def epsilons(self) -> list[Decimal]:
         """Return the ε of each question; an equal part is rounded down."""
-        equal = (self.epsilon / self.ask).quantize(_NANO, ROUND_DOWN).normalize()
+        equal = equal_part(self.epsilon, self.ask)
         return [equal if question.epsilon is None else question.epsilon for question in self.slots]
 
     def questionnaire(self) -> Questionnaire:

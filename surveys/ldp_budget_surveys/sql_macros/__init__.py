@@ -43,7 +43,7 @@ def macros(collection: Collection, dialect: str) -> str:
     name = collection.name
     mechanism: Any = collection.mechanism
     table = f"Write a table with ldp-budget contributions {name} FILES --out x.parquet, and average its columns."
-    if hasattr(mechanism, "unpack"):
+    if mechanism.components:
         raise NotSupported("SQL cannot read a report of several questions", hint=table)
     if mechanism.repeats:
         raise NotSupported(

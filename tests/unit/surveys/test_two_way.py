@@ -187,6 +187,7 @@ class _Mechanism:
         grr = mechanism("grr").calibrate(epsilon=20, domain_size=2)
         named = {"mechanism": grr, "categories": ("no", "yes"), "item": None}
         self.views = [SimpleNamespace(name=name, place=place, **named) for place, name in enumerate("ab")]
+        self.components = (grr, grr)
 
     def unpack(self, reports: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         asked = (reports[:, :1] >> np.arange(2)) & 1 == 1
