@@ -150,8 +150,10 @@ const SPAN = Symbol.for("OpenTelemetry Context Key SPAN");
 
 /** Spans below the span of a metric: what is sent of them, or within them, would name it. @type {WeakSet<object>} */
 const HIDDEN = new WeakSet();
+/** @param {Reports} reports @param {string | undefined} name of an event, a span or a log */
+const isMetric = (reports, name) => reports.metrics.some(({ event }) => event === name);
 /** @param {Reports} reports @param {any} span */
-const isHidden = (reports, span) => HIDDEN.has(span) || reports.metrics.some(({ event }) => event === span.name);
+const isHidden = (reports, span) => HIDDEN.has(span) || isMetric(reports, span.name);
 
 /** @param {any} of @param {Properties} values a view with other values; exporters read a span or record by its members */
 const view = (of, values) => Object.create(of, Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { value, enumerable: true }])));
@@ -165,7 +167,6 @@ const view = (of, values) => Object.create(of, Object.fromEntries(Object.entries
  */
 export function forSpans(reports, processor, emit) {
   reports.through(emit);
-  const isMetric = (/** @type {any} */ span) => reports.metrics.some(({ event }) => event === span.name);
   const inner = (/** @type {any[]} */ parts = []) => parts.map((part) => ({ ...part, attributes: reports.without(part.attributes) }));
   /** @type {WeakMap<object, string>} the names with which spans of metrics began, which code may change */
   const names = new WeakMap();
@@ -173,14 +174,14 @@ export function forSpans(reports, processor, emit) {
     /** @param {any} span @param {any} context */
     onStart(span, context) {
       const parent = context?.getValue?.(SPAN);
-      if (isMetric(span)) names.set(span, span.name);
+      if (isMetric(reports, span.name)) names.set(span, span.name);
       if (parent && isHidden(reports, parent)) HIDDEN.add(span);
       else processor.onStart(span, context);
     },
     /** @param {any} span */
     onEnd(span) {
       const name = names.get(span) ?? span.name;
-      const own = name === REPORT || names.has(span) || isMetric(span);
+      const own = name === REPORT || names.has(span) || isMetric(reports, span.name);
       const kept = passed(reports, name, span.attributes, () => unguarded(reports, span.attributes));
       if (!kept || HIDDEN.has(span)) return;
       if (!own) return processor.onEnd(view(span, { attributes: kept, events: inner(span.events), links: inner(span.links) }));
@@ -207,7 +208,7 @@ export function forLogs(reports, processor, emit) {
     /** @param {any} record @param {any} [context] */
     onEmit(record, context) {
       const name = record.eventName ?? record.attributes?.["event.name"]; // as it was before events had a name
-      const own = name === REPORT || reports.metrics.some(({ event }) => event === name);
+      const own = name === REPORT || isMetric(reports, name);
       const kept = passed(reports, name, record.attributes, () => unguarded(reports, record.attributes));
       const within = context?.getValue?.(SPAN);
       if (!kept || (!own && within && isHidden(reports, within))) return;
