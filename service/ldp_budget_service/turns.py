@@ -25,12 +25,11 @@ def turn_of(accountant: Accountant, collection: Collection, policy: str, user: s
     return {"now": turn == period, "first": turn.first.isoformat(), "last": turn.last.isoformat()}
 
 
-def check_turn(accountant: Accountant, collection: Collection, policy: str, user: str) -> None:
-    """Refuse a report of a user whose turn it is not."""
+def check_turn(accountant: Accountant, collection: Collection, policy: str, user: str, key: str) -> None:
+    """Refuse a report of a user whose turn it is not, unless its idempotency key already has a response."""
     turn = turn_of(accountant, collection, policy, user)
-    if turn is not None and not turn["now"]:
+    if turn is not None and not turn["now"] and not accountant.reports.has_key(user, key):
         why = (
-            f"it is not the turn of this user, which is from {turn['first']} to {turn['last']}. Nothing was charged"
-            " now; a report that was taken in an earlier turn stays charged."
+            f"it is not the turn of this user, which is from {turn['first']} to {turn['last']}. Nothing was charged."
         )
         raise ServiceError("not-your-turn", why)

@@ -21,7 +21,8 @@ from ..registry.collections import Collection, minimum_group_in
 from ..registry.public_definition import MINIMUM_GROUP
 from . import engine
 from .admission import receipt_in, receipts_in
-from .charge_request import request_in
+from .charge_request import check_key, key_hash, request_in
+from .policy_versions import user_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -113,6 +114,16 @@ class StoredReports:
         charged = self._ledger.charge(engine.charge, [*requests.values()], bulk=len(requests) > 1) if requests else []
         found.update(zip(requests, receipts_in(charged), strict=True))
         return [found[place] for place in range(len(reports))]
+
+    def has_key(self, user: str, key: str) -> bool:
+        """True if the caller used an idempotency key for this user before: a request with it gets the stored response.
+
+        Raises `InvalidParameter`.
+        """
+        hashed = user_hash(self._ledger, user)
+        stored = key_hash(self._ledger.key, check_key(key), self._caller.name)
+        with self._ledger.reading(self._ledger.partition_of(hashed)) as reading:
+            return next(iter(reading.rows.idempotency_records([hashed], [stored])), None) is not None
 
     def waiting(self, collection: str) -> int:
         """Return the number of reports of a collection that wait to be sealed."""

@@ -439,7 +439,7 @@ def take(
         raise ServiceError("forbidden", why)
     check_digest(digest, sender.held.digest)
     marks = marks_in(report_mark, charge_mark)
-    check_turn(sender.accountant, sender.held.collection, sender.policy, sender.user)
+    check_turn(sender.accountant, sender.held.collection, sender.policy, sender.user, sender.key)
     inbox = request.app.state.inboxes.of(sender.held.collection).using(sender.accountant, sender.policy)
     label = sender.held.collection.label_to_charge(label)
     receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)

@@ -78,14 +78,16 @@ def test_turn_that_is_stated_comes(panel: Accountant, clock: Clock) -> None:
     assert said.status_code == 200
 
 
-def test_retry_after_the_turn_does_not_say_that_the_report_was_never_charged(panel: Accountant, clock: Clock) -> None:
+def test_retry_after_the_turn_gets_the_stored_response(panel: Accountant, clock: Clock) -> None:
     user = next(user for user, asked in turns(panel).items() if asked)
-    first, _ = answer(panel, user)
+    _, taken = answer(panel, user)
     clock.advance(days=7)
-    again, said = answer(panel, user)
-    assert again["key"] == first["key"]
-    assert (said.status_code, len(list(panel.history(user)))) == (409, 1)
-    assert said.json()["detail"].endswith("a report that was taken in an earlier turn stays charged.")
+    me, said = answer(panel, user)
+    assert (me["turn"]["now"], said.status_code) == (False, 200)
+    assert said.json()["receipt"] == taken.json()["receipt"]
+    assert len(list(panel.history(user))) == 1
+    _, other = answer(panel, user, "2")
+    assert (other.status_code, len(list(panel.history(user)))) == (409, 1)
 
 
 def test_survey_without_a_rotation_states_no_turn(accountant: Accountant) -> None:
