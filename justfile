@@ -24,7 +24,7 @@ check: lint types docs
 lint:
     ruff check .
     ruff format --check .
-    codespell README.md CONTRIBUTING.md SECURITY.md docs/start docs/guides docs/explanation docs/help docs/tutorials
+    codespell README.md CONTRIBUTING.md SECURITY.md docs/start docs/guides docs/explanation docs/help docs/tutorials docs/case-studies
     lint-imports
 
 # Repair style and format where ruff can.

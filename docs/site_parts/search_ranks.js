@@ -10,7 +10,7 @@ const RANKS = [
   [/^start\//, 6],
   [/^(guides|help)\//, 5],
   [/^explanation\/glossary$/, 0],
-  [/^(tutorials|explanation)\//, 2],
+  [/^(tutorials|case-studies|explanation)\//, 2],
 ];
 
 var Scorer = {

@@ -41,6 +41,7 @@ from ldp_budget import Accountant
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "tutorials" / "examples"
+STUDIES = ROOT / "docs" / "case-studies"
 RANDOM = "<!-- random -->"
 _CONTINUES = re.compile(r"^<!-- continues: (\S+) -->$", re.MULTILINE)
 _NAMED = re.compile(r"# (?P<part>from )?(?P<path>[\w/.-]+\.(?:py|toml))\n")
@@ -132,7 +133,7 @@ def chain(page: Path) -> list[Path]:
     return [*(chain(page.parent / named[1]) if named else []), page]
 
 
-_FOLDERS = ("start", "guides", "tutorials", "explanation", "help", "ko")
+_FOLDERS = ("start", "guides", "tutorials", "case-studies", "explanation", "help", "ko")
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "README.md",
@@ -326,6 +327,7 @@ def page_environment(folder: Path, path: str | None = None) -> dict[str, str]:
         **({} if path is None else {"PATH": path}),
         "COLUMNS": "80",  # the pages show what a terminal does
         "EXAMPLES": str(EXAMPLES),
+        "STUDIES": str(STUDIES),
         "HOME": str(folder),
         "LDP_BUDGET_CERTIFICATES": "certificates.json",  # as the pages show it
         "LDP_BUDGET_LEDGER": str(folder / "ledger.db"),
