@@ -1,6 +1,6 @@
 """Migrations of a ledger on PostgreSQL: numbered SQL files in the folder `sql`.
 
-`0003.pre.sql` and `0003.post.sql` hold the two steps to version 3, see `ldp_budget.ledger.migrations`. No release has
+`0002.pre.sql` and `0002.post.sql` hold the two steps to version 2, see `ldp_budget.ledger.migrations`. No release has
 needed one yet. The statements of a pre step must do nothing the second time, such as `CREATE TABLE IF NOT EXISTS`: an
 upgrade that was killed is run again.
 """
@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.errors import LedgerError
 from ldp_budget.ledger.migrations import POST, PRE, Migration
+from ldp_budget.ledger.storage import other_tables
 
 from . import schema
 
@@ -25,11 +25,20 @@ _WAIT = "SET LOCAL lock_timeout = '30s'"
 _LOCK = {PRE: "LOCK TABLE meta IN SHARE ROW EXCLUSIVE MODE", POST: "LOCK TABLE meta IN ACCESS EXCLUSIVE MODE"}
 
 
-def pending(version: str) -> list[Migration]:
+_VERSION = re.compile(rb"[1-9][0-9]{0,8}")
+
+
+def read_version(stored: bytes) -> int | None:
+    """Return the version of the tables that the row `schema` of the table meta holds; None if it is not a number."""
+    return int(bytes(stored)) if _VERSION.fullmatch(bytes(stored)) else None
+
+
+def pending(version: int | None) -> list[Migration]:
     """Return the migrations from a version of the tables to the current one; empty if there is no such way."""
-    found = int(version) if version.isascii() and version.isdigit() else schema.SCHEMA_VERSION
+    if version is None:
+        return []
     steps = [
-        Migration(each, _read(each, PRE), _read(each, POST)) for each in range(found + 1, schema.SCHEMA_VERSION + 1)
+        Migration(each, _read(each, PRE), _read(each, POST)) for each in range(version + 1, schema.SCHEMA_VERSION + 1)
     ]
     return steps if all(each.pre or each.post for each in steps) else []
 
@@ -52,19 +61,17 @@ def apply(connection: Connection[Any], ledger: str, until: str) -> tuple[int, li
     connection.execute(_WAIT)
     connection.execute(_LOCK[until])  # type: ignore[call-overload, unused-ignore]
     row: Any = connection.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-    before = bytes(row[0]).decode("ascii", "replace")
+    before = read_version(row[0])
     steps = pending(before)
     done: list[str] = []
-    if not steps and before != str(schema.SCHEMA_VERSION):
-        raise LedgerError(
-            ledger, f"no migration leads from version {before} of its tables to {schema.SCHEMA_VERSION}"
-        )
+    if before is None or (not steps and before != schema.SCHEMA_VERSION):
+        raise other_tables(ledger, schema.SCHEMA_VERSION, before)
     for each in steps:
         for step, statements in ((PRE, each.pre), (POST, each.post)):
             if step == POST and until == PRE:
-                return int(before), done
+                return before, done
             for statement in statements:
                 connection.execute(statement)  # type: ignore[call-overload, unused-ignore]
             done.append(f"v{each.version}_{step}")
         connection.execute("UPDATE meta SET value = %s WHERE name = 'schema'", (str(each.version).encode(),))
-    return int(before), done
+    return before, done

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # -- tables --------------------------------------------------------------------------------------------------
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 MOST_PARTITIONS = 4096
 
 PARTITIONED = (
@@ -162,7 +162,7 @@ def fill(connection: Connection, key: Key, ledger: str, partitions: int, ledger_
     key.set_ledger_id(ledger_id)
     values = {
         "schema": str(SCHEMA_VERSION).encode(),
-        "ledger": ledger.encode(),
+        "identity": ledger.encode(),
         "key_check": key_check(key, partitions),
     }
     values["ledger_id"] = write_ledger_id(key, ledger_id)

@@ -67,7 +67,7 @@ _ORPHANS = (
     "SELECT l.entry FROM entry_labels l LEFT JOIN journal j ON j.partition = %(here)s AND j.entry = l.entry"
     " WHERE l.partition = %(here)s AND (j.entry IS NULL OR j.account = 0) ORDER BY l.entry LIMIT 10"
 )
-_STRANGE_META = "SELECT name FROM meta WHERE name NOT IN ('schema', 'ledger', 'key_check', 'ledger_id') LIMIT 10"
+_STRANGE_META = "SELECT name FROM meta WHERE name NOT IN ('schema', 'identity', 'key_check', 'ledger_id') LIMIT 10"
 _STRAY_NOTES = (
     "SELECT n.entry FROM notes n LEFT JOIN journal j ON j.partition = %(here)s AND j.entry = n.entry"
     " LEFT JOIN users u ON u.partition = %(here)s AND u.account = j.account"

@@ -30,7 +30,7 @@ from ldp_budget._files import alone_in, application_folder, create_private, othe
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
 from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
-from ldp_budget.ledger.storage import UPGRADE, Attempt, UnstorableError, newer_tables
+from ldp_budget.ledger.storage import Attempt, UnstorableError, newer_tables, of_a_candidate, other_tables
 
 from . import citus, migrations, pool, schema
 from . import schema as catalog
@@ -180,16 +180,17 @@ class PostgresStore:
             self._create(connection, given, sandbox, new_ledger_id() if ledger_id is None else ledger_id)
         with self._looking(connection):
             meta: dict[str, bytes] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
-        version = bytes(meta.get("schema", b"?")).decode("ascii", "replace")
-        self._version, steps = version, migrations.pending(version)
-        if version != str(schema.SCHEMA_VERSION) and not (steps and self._upgrade):
-            why = f"its tables must be of version {schema.SCHEMA_VERSION}: got version {version}"
-            raise LedgerError(self.name, why, hint=UPGRADE if steps else "")
+        self._version = version = migrations.read_version(meta.get("schema", b""))
+        steps = migrations.pending(version)
+        if "ledger" in meta and "identity" not in meta:  # a candidate's name of the row
+            raise of_a_candidate(self.name)
+        if version != schema.SCHEMA_VERSION and not (steps and self._upgrade):
+            raise other_tables(self.name, schema.SCHEMA_VERSION, version, migrates=bool(steps))
         self._aside = migrations.created(steps)
-        if not {"ledger", "key_check"} <= meta.keys() or not _NAME.fullmatch(bytes(meta["ledger"])):
+        if not {"identity", "key_check"} <= meta.keys() or not _NAME.fullmatch(bytes(meta["identity"])):
             why = "its table meta was changed: it has no name of the ledger, or no check of its key"
             raise LedgerError(self.name, why, hint=_RESTORE)
-        self.identity = bytes(meta["ledger"]).decode("ascii")
+        self.identity = bytes(meta["identity"]).decode("ascii")
         key = check_kind(read(self.identity, self._address), self.name, sandbox)
         with self._looking(connection):
             self._cluster = None
@@ -398,9 +399,9 @@ class PostgresStore:
     def _judge_format(self, answer: Cursor[Any]) -> None:
         """Raise `LedgerError` if a newer ldp-budget has upgraded the tables since this process has opened them."""
         row: Any = answer.fetchone()
-        version = "?" if row is None else bytes(row[0]).decode("ascii", "replace")
+        version = None if row is None else migrations.read_version(row[0])
         if version != self._version:
-            raise newer_tables(self.name, schema.SCHEMA_VERSION, version)
+            raise newer_tables(self.name, schema.SCHEMA_VERSION, version or "?")
 
     def _tables_are_due(self) -> bool:
         return time.monotonic() - self._tables_checked >= _TABLES_SECONDS

@@ -77,7 +77,7 @@ class Empty:
         self._kept = f"kept_{uuid.uuid4().hex}"
         kept = [f"CREATE TABLE {self._kept}.{table} AS TABLE {table}" for table in _FILLED]
         self._run(f"CREATE SCHEMA {self._kept}", *kept)
-        rows = self._connection.execute("SELECT value FROM meta WHERE name = 'ledger'").fetchall()
+        rows = self._connection.execute("SELECT value FROM meta WHERE name = 'identity'").fetchall()
         self._identity = str(rows[0][0], "ascii")
         self._key = store.key_file_path(self._identity).read_bytes()
 

@@ -45,7 +45,7 @@ def write(target: Path) -> dict[str, Any]:
         }
     with psycopg.connect(url.partition("?")[0]) as connection:
         rows = [line for table in _TABLES for line in _dump(connection, table)]
-        name: Any = connection.execute("SELECT value FROM meta WHERE name = 'ledger'").fetchone()
+        name: Any = connection.execute("SELECT value FROM meta WHERE name = 'identity'").fetchone()
     (target / "server.sql.gz").write_bytes(gzip.compress(b"".join(rows), mtime=0))
     shutil.copyfile(key_file_path(bytes(name[0]).decode()), target / "server.key")
     (target / "server.json").write_text(json.dumps(about, indent=1, default=str) + "\n", encoding="utf-8")
@@ -73,7 +73,7 @@ def load(folder: Path, create: tuple[str, ...] = schema.TABLES) -> str:
             connection.execute(f"TRUNCATE {table}")  # type: ignore[call-overload, unused-ignore]
             with connection.cursor().copy(f"COPY {table} FROM STDIN") as copy:  # type: ignore[call-overload, unused-ignore]
                 copy.write(b"".join(rows))
-        name: Any = connection.execute("SELECT value FROM meta WHERE name = 'ledger'").fetchone()
+        name: Any = connection.execute("SELECT value FROM meta WHERE name = 'identity'").fetchone()
     key = key_file_path(bytes(name[0]).decode())
     key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.copyfile(folder / "server.key", key)

@@ -81,13 +81,24 @@ class PartitionsFailedError(LedgerError):
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
 
 
-UPGRADE = "Back it up, then run: ldp-budget ledger upgrade"
-
-
 def newer_tables(ledger: str, known: int, found: object) -> LedgerError:
-    """Return the error of an open ledger whose tables a newer ldp-budget has upgraded."""
+    """Return the error of a ledger whose tables a newer ldp-budget has upgraded."""
     why = f"its tables were upgraded to version {found}, and this process knows version {known}. Nothing was charged"
     return LedgerError(ledger, why, hint="Install the newer ldp-budget and start this process again.")
+
+
+def other_tables(ledger: str, known: int, found: int | None, migrates: bool = False) -> LedgerError:
+    """Return the error of opening a ledger whose tables have another version; None if the version cannot be read."""
+    if found is not None and found > known:
+        return newer_tables(ledger, known, found)
+    why = f"its tables must be of version {known}: got version {'?' if found is None else found}. Nothing was changed"
+    return LedgerError(ledger, why, hint="Back it up, then run: ldp-budget ledger upgrade" if migrates else "")
+
+
+def of_a_candidate(ledger: str) -> LedgerError:
+    """Return the error of opening a ledger that was written before the release of 1.0.0."""
+    why = "a release candidate of ldp-budget 1.0.0 wrote it, and no release opens it. Nothing was changed"
+    return LedgerError(ledger, why, hint="Start a new ledger under another name.")
 
 
 def unreadable(ledger: str, error: Exception, then: str = "") -> LedgerError:

@@ -167,7 +167,7 @@ def test_create_by_processes_at_once_makes_one_ledger(
         with Accountant(address, create=False) as accountant:
             assert entries(accountant, "alice") == 3
             check(accountant)
-        (ledger,) = ask(address, "SELECT value FROM meta WHERE name = 'ledger'")[0]
+        (ledger,) = ask(address, "SELECT value FROM meta WHERE name = 'identity'")[0]
         if not named:
             assert (tmp_path / "config" / "ldp-budget" / "keys" / f"{ledger.decode()}.key").exists()
 

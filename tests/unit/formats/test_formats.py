@@ -101,7 +101,7 @@ def verified(accountant: Accountant, *heads: str) -> str:
 
 def test_every_version_of_the_tables_is_here() -> None:
     said = [json.loads((HERE / name / "about.json").read_text(encoding="utf-8")) for name in LEFT]
-    assert {about["tables"] for about in said} == set(range(2, schema.SCHEMA_VERSION + 1)), "1 is refused"
+    assert {about["tables"] for about in said} == set(range(1, schema.SCHEMA_VERSION + 1))
 
 
 def test_release_files_of_all_versions_stay_small() -> None:
@@ -358,6 +358,7 @@ def test_old_interrupted_run_is_finished_or_refused(left: Left, at_work: Account
 @pytest.mark.slow
 def test_old_certificate_is_read_and_no_longer_counts(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate covers the files and the version of ldp-budget: under a later release it stayed "audited"."""
+    monkeypatch.setattr(certification, "_own_version", lambda: "99.0.0")
     spec = importlib.util.spec_from_file_location("coin", left.folder / "coin.py")
     assert spec is not None
     assert spec.loader is not None

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
-from ldp_budget.ledger.sqlite.schema import SCHEMA_VERSION
+from ldp_budget.accounting.upgrade import upgrade
+from ldp_budget.ledger.sqlite.schema import APPLICATION_ID, CANDIDATE_ID, SCHEMA_VERSION
 from ledger_inside import BusyWriter
 
 if TYPE_CHECKING:
@@ -135,15 +136,29 @@ def test_open_of_a_folder_is_refused(tmp_path: Path) -> None:
         Accountant(tmp_path)
 
 
-@pytest.mark.parametrize("version", [1, SCHEMA_VERSION + 1])
-def test_open_of_another_version_is_refused_and_changes_nothing(path: Path, version: int) -> None:
+NEWER = SCHEMA_VERSION + 1
+
+
+@pytest.mark.parametrize("opened", [Accountant, upgrade])
+@pytest.mark.parametrize(
+    ("application", "version", "said"),
+    [
+        (APPLICATION_ID, 0, f"its tables must be of version {SCHEMA_VERSION}: got version 0. Nothing was changed"),
+        (APPLICATION_ID, NEWER, f"its tables were upgraded to version {NEWER}, and this process knows"),
+        (CANDIDATE_ID, 1, "a release candidate of ldp-budget 1.0.0 wrote it, and no release opens it"),
+        (CANDIDATE_ID, 2, "a release candidate of ldp-budget 1.0.0 wrote it, and no release opens it"),
+        (1, SCHEMA_VERSION, "this is not an ldp-budget ledger"),
+    ],
+)
+def test_open_of_another_version_is_refused_and_changes_nothing(
+    path: Path, opened: Callable[[str], object], application: int, version: int, said: str
+) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"PRAGMA application_id = {application}")
         connection.execute(f"PRAGMA user_version = {version}")
-    connection.close()
     before = contents(path.parent)
-    said = rf"tables must be of version {SCHEMA_VERSION}: got version {version}"
     with pytest.raises(LedgerError, match=said):
-        Accountant(path)
+        opened(str(path))
     assert contents(path.parent) == before
 
 

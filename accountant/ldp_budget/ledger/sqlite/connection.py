@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING
 from ..._files import alone_in, create_private, others_have_access, sync_file, sync_folder
 from ...errors import LedgerError, LedgerMissing
 from .. import key_file, keyed_hashing
-from ..storage import UPGRADE, newer_tables
+from ..storage import newer_tables, of_a_candidate, other_tables
 from . import schema
 from .fork_gate import GatedConnection
-from .schema import APPLICATION_ID, SCHEMA_VERSION, create_tables, fill, version_of
+from .schema import APPLICATION_ID, CANDIDATE_ID, SCHEMA_VERSION, create_tables, fill, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -468,15 +468,13 @@ def _check(connection: sqlite3.Connection, path: str, upgrade: bool = False) -> 
     """Raise `LedgerError` unless this is a ledger of a known schema version. It only reads the file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = version_of(connection)
+    if application == CANDIDATE_ID:
+        raise of_a_candidate(path)
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger", hint=_NAME)
     migrates = SCHEMA_VERSION - len(schema.MIGRATIONS) <= version < SCHEMA_VERSION
     if version != SCHEMA_VERSION and not (migrates and upgrade):
-        raise LedgerError(
-            path,
-            f"its tables must be of version {SCHEMA_VERSION}: got version {version}",
-            hint=UPGRADE if migrates else "Install the matching ldp-budget.",
-        )
+        raise other_tables(path, SCHEMA_VERSION, version, migrates=migrates)
     _check_size(connection, path)
 
 

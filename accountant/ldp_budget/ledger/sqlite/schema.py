@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ..migrations import Migration
 
 # Stored in PRAGMA user_version, so that opening a current ledger need not inspect its tables.
-SCHEMA_VERSION = 2
-# "LdpB": distinguishes a ledger from other SQLite files.
-APPLICATION_ID = 0x4C647042
+SCHEMA_VERSION = 1
+# "LdpL": distinguishes a ledger from other SQLite files, and from those of candidates, whose tables had no fixed version.
+APPLICATION_ID, CANDIDATE_ID = 0x4C64704C, 0x4C647042
 
 
 TABLES = (
