@@ -36,9 +36,9 @@ import numpy as np
 
 import ldp_budget
 from ldp_budget import Accountant, Collection
-from ldp_budget.reports.parquet import PartitionWriter, partitions_in
 from ldp_budget.reports.partial_aggregate import Partial, aggregate
 from ldp_budget.reports.report_file import ReportWriter
+from ldp_budget_surveys.partitions import PartitionWriter, partitions_in
 
 ANSWERS = 128
 COLLECTION = Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=ANSWERS))

@@ -48,7 +48,7 @@ _BALANCE = {
 
 
 def _checked(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    from ldp_budget.reports.tables import exists, shown_place
+    from ldp_budget.reports.places import exists, shown_place
 
     if value is None:
         return
@@ -103,7 +103,7 @@ def _form_of_plan(row: Row, column: str) -> str:
 
 
 def _save(rows: list[Row], meanings: Mapping[str, str], form: Any, facts: Row) -> None:
-    from ldp_budget.reports.tables import shown_place, written
+    from ldp_budget.reports.places import shown_place, written
 
     path = click.get_current_context().meta[_KEY]
     content = part("excel-figures").book_of(rows, meanings, form, marked(dict(facts)))

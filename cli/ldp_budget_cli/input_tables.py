@@ -24,19 +24,18 @@ from click.core import ParameterSource
 from ldp_budget._lookalikes import difference
 from ldp_budget._validation import canonical_text, shown
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.reports.tables import CSV, EXCEL, HEAD, kind_of, named_kind, opened, shown_place
+from ldp_budget.reports.places import opened, shown_place
 
 from .command_groups import part
 from .errors import did_you_mean, where_to_look
 from .notes import print_note
 from .output import cell, counted, finite, marked, options
 from .people import IMPORT_ID, is_total
+from .table_kinds import CSV, EXCEL, HEAD, kind_of, named_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TextIO
-
-    from ldp_budget.reports.arrow_tables import ArrowFile, Stretch
 
     Note = Callable[[Sequence[object]], None]
 
@@ -316,14 +315,14 @@ def _is_import_ids(cells: Sequence[str]) -> bool:
 class ArrowTable(Table):
     """An open Parquet or Arrow file: its `columns`, and blocks of some of them, once."""
 
-    def __init__(self, path: str, file: ArrowFile) -> None:
-        super().__init__(path, file.columns, header=True)
-        self._file = file
-        self._named: list[str] = file.columns
+    def __init__(self, path: str, shown: str, kind: str, binary: io.BufferedReader[Any]) -> None:
+        self._file = part("arrow-tables").ArrowFile(path, kind, binary)
+        self._named: list[str] = self._file.columns
+        super().__init__(shown, self._named, header=True)
 
     def stretches(
         self, *places: int, numbers: int | Sequence[int] | None = None, truths: Sequence[int] = ()
-    ) -> Iterator[tuple[int, list[Stretch]]]:
+    ) -> Iterator[tuple[int, list[Any]]]:
         """Yield the columns at these positions as text, in blocks of rows with the number of the first row, from 1.
 
         `numbers` are the positions of columns in which numbers with a fraction are allowed, and `truths` of those in
@@ -396,7 +395,7 @@ def open_table(path: str, layout: Layout) -> Iterator[CsvTable | SheetTable | Ar
             elif kind == EXCEL:
                 yield SheetTable(shown, layout, binary)
             else:
-                yield _arrow_table(path, shown, kind, binary)
+                yield ArrowTable(path, shown, kind, binary)
     except OSError as error:
         raise click.ClickException(f"Cannot read {shown}: {error.strerror}.{where_to_look(path, error)}") from None
     except (UnicodeError, csv.Error) as error:
@@ -413,12 +412,6 @@ def _csv_table(path: str, shown: str, layout: Layout, binary: io.BufferedReader)
         yield CsvTable(shown, layout, text)
     finally:
         text.detach()
-
-
-def _arrow_table(path: str, shown: str, kind: str, binary: io.BufferedReader) -> ArrowTable:
-    from ldp_budget.reports.arrow_tables import ArrowFile
-
-    return ArrowTable(shown, ArrowFile(path, kind, binary))
 
 
 def _check_options(shown: str, kind: str) -> None:
@@ -548,9 +541,7 @@ def writing_rows(option: str, path: str | None, columns: Mapping[str, type]) -> 
         yield lambda row: None
         return
     try:
-        from ldp_budget.reports.arrow_tables import row_file
-
-        with row_file(path, columns) as note:
+        with part("arrow-tables").row_file(path, columns) as note:
             yield note
     except OSError as error:
         raise click.ClickException(f"--{option}: cannot write {shown_place(path)}: {error.strerror}.") from None

@@ -17,7 +17,7 @@ import click
 from ldp_budget.charge_options import DEFAULT
 from ldp_budget.errors import InvalidParameter, UnknownName
 from ldp_budget.guarantees.fixed_point import printed_up
-from ldp_budget.reports.tables import is_address
+from ldp_budget.reports.places import is_address
 
 from .app import open_ledger, policy_option
 from .command_groups import part

@@ -21,9 +21,9 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 import ldp_budget
 from ldp_budget import Collection
-from ldp_budget.reports.parquet import partitions_in
 from ldp_budget.reports.partial_aggregate import Partial
 from ldp_budget_surveys.beam import AggregatePartitions
+from ldp_budget_surveys.partitions import partitions_in
 
 POLL = Collection("poll", ldp_budget.mechanism("oue")(epsilon=1, domain_size=9))
 

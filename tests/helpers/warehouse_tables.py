@@ -11,8 +11,8 @@ import pytest
 import ldp_budget
 from command_line import CommandLine
 from ldp_budget import Accountant, Collection
-from ldp_budget.reports.parquet import PartitionWriter
 from ldp_budget.reports.public_attributes import PublicAttributes
+from ldp_budget_surveys.partitions import PartitionWriter
 
 REGIONS = ("east", "north's", 'so"uth')
 WEIGHTS = ("0", "1", "2.5", "4")

@@ -37,8 +37,8 @@ from ..accounting.budget_client import BudgetClient
 from ..errors import InvalidParameter, ReportFileError
 from ..guarantees import Memoised
 from ..registry.collections import Collection
-from .parquet import PartitionWriter, writer_to
-from .tables import is_address, local_path, shown_place
+from .places import is_address, local_path, shown_place
+from .report_file import ReportWriter, writer_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -167,7 +167,7 @@ def release(
             except ReportFileError:
                 store.remove()
                 raise
-        if isinstance(writer, PartitionWriter):
+        if not isinstance(writer, ReportWriter):
             writer.call(store.run)  # a resumed run makes a partition of the same name, so only one is ever counted
         with writer:
             for number, start in enumerate(range(0, len(values), size)):

@@ -16,9 +16,9 @@ from ..registry.margins import margin_of_interval
 from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
 from ..sdk.domain import Categories
 from ..sdk.estimates import CountEstimate, MeanEstimate
-from .partial_aggregate import again, aggregate, estimate_total, lists_answers
+from .partial_aggregate import Source, again, aggregate, estimate_total, lists_answers
+from .places import shown_place
 from .report_file import check_mixed
-from .tables import shown_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..registry.collections import Collection
     from ..sdk.estimates import Estimate
-    from .parquet import Source
 
 
 def counts_answers(collection: Collection) -> bool:

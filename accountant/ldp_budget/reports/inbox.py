@@ -20,7 +20,6 @@ do not link one to the other.
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import json
 import os
@@ -36,9 +35,8 @@ from ..accounting.books import MARK_BYTES, note_of
 from ..accounting.stored_reports import Taken
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, ReportFileError, UnknownName
-from .parquet import SUFFIX, PartitionWriter
 from .public_attributes import PublicAttributes, read_attributes
-from .report_file import ReportWriter
+from .report_file import writer_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -242,10 +240,8 @@ class Inbox:
         blocks = self._blocks(name, columns)
         if set(columns) != set(found):
             blocks = _shuffled(blocks)
-        writer_to: Any = ReportWriter
-        if Path(out).suffix == SUFFIX:  # the round names the partition, so that its copies are found
-            writer_to = functools.partial(PartitionWriter, task=f"round {name}")
-        with writer_to(out, self._collection, charged=True, public=columns) as writer:
+        # The round names a partition, so that its copies are found.
+        with writer_to(out, self._collection, charged=True, public=columns, task=f"round {name}") as writer:
             for reports, attributes in blocks:
                 writer.write(reports, attributes)
                 count += len(reports)

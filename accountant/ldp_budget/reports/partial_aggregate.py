@@ -23,17 +23,26 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._files import canonical_json, replacing
 from .._validation import check_instance, check_path, check_whole, shown
 from ..errors import InvalidParameter, NotSupported, ReportFileError
 from ..registry.collections import Collection
 from ..sdk.domain import Categories
-from .parquet import MAGIC as PARQUET_MAGIC
-from .parquet import SUFFIX, Partition, Source, open_partition, partitions_in
-from .report_file import Layout, Reports, check_mixed, check_whose, open_reports, read_layout, reading
-from .tables import inside, opened, shown_place
+from .places import inside, opened, shown_place
+from .report_file import (
+    PARTITION_START,
+    PARTITION_SUFFIX,
+    Layout,
+    Reports,
+    check_mixed,
+    check_whose,
+    open_reports,
+    partition_format,
+    read_layout,
+    reading,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -71,6 +80,18 @@ def estimate_total(
 MAGIC = b"ldp-budget partial 1\n"
 _SHA256_BYTES = 32
 _CHARGES = ("charged", "uncharged")
+
+
+class Source(NamedTuple):
+    """Identity of a partition: its name, its SHA-256, and the name of the file that it was read from."""
+
+    name: str
+    sha256: str
+    file: str
+
+    def __str__(self) -> str:
+        kind, _, name = self.name.partition(" ")
+        return f"{self.file} (task {name})" if kind == "task" else self.file
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,7 +304,7 @@ def aggregate(
     start = _start(name)
     if start.startswith(MAGIC):
         return _read_partial(name, collection)
-    if start and not start.startswith(PARQUET_MAGIC) and not name.endswith(SUFFIX):
+    if start and not start.startswith(PARTITION_START) and not name.endswith(PARTITION_SUFFIX):
         with open_reports(name, collection) as file:
             total, layout = _added(_counted(file.blocks(), on_reports), collection)
         return Partial(collection, total, layout, {}, *_charges(file.charged, total))
@@ -306,7 +327,7 @@ def _counted(blocks: Iterable[NDArray[Any]], on_reports: Callable[[int], None] |
             on_reports(len(block))
 
 
-def open_files(place: str, collection: Collection, known: dict[str, Source]) -> Iterator[Reports | Partition]:
+def open_files(place: str, collection: Collection, known: dict[str, Source]) -> Iterator[Reports | Any]:
     """Yield the open report file at a place, or its open partitions in turn.
 
     Parameters:
@@ -320,16 +341,17 @@ def open_files(place: str, collection: Collection, known: dict[str, Source]) -> 
         NotSupported: pyarrow is missing, or fsspec for a URL.
     """
     start = _start(place)
-    if start and not start.startswith(PARQUET_MAGIC):
+    if start and not start.startswith(PARTITION_START):
         with open_reports(place, collection) as file:
             yield file
     else:
         yield from _partitions(place, collection, known)
 
 
-def _partitions(place: str, collection: Collection, known: dict[str, Source]) -> Iterator[Partition]:
-    for each in partitions_in(place):
-        with open_partition(each, collection) as partition:
+def _partitions(place: str, collection: Collection, known: dict[str, Source]) -> Iterator[Any]:
+    files = partition_format()
+    for each in files.partitions_in(place):
+        with files.open_partition(each, collection) as partition:
             source = partition.source
             if source.name in known:
                 raise ReportFileError(

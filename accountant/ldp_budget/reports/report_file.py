@@ -24,11 +24,12 @@ import zlib
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
+from .._later import registered
 from .._validation import check_instance, check_path, check_switch, shown_with_type
 from ..errors import InvalidParameter, ReportFileError
 from ..registry.collections import Collection
+from .places import check_writable, opened, shown_place, written
 from .public_attributes import PublicAttributes, check_columns
-from .tables import check_writable, opened, shown_place, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -184,6 +185,17 @@ def check_whose(path: str, name: str, fingerprint: str, sandbox: bool, collectio
         )
 
 
+# -- partitions ----------------------------------------------------------------------------------------------
+
+PARTITION_SUFFIX, PARTITION_START = ".parquet", b"PAR1"
+"""Ending and first bytes of a partition: a file of reports in a table format, which another package knows."""
+
+
+def partition_format() -> Any:
+    """Return the module that reads and writes partitions: the entry point `parquet` of the group of tables."""
+    return registered("ldp_budget.tables", "parquet")
+
+
 # -- the file ------------------------------------------------------------------------------------------------
 
 MAGIC = b"ldp-budget reports 1\n"
@@ -290,6 +302,33 @@ class ReportWriter:
             self._file.write(count)
             self._file.write(data)
             self._file.write(_ROWS.pack(zlib.crc32(data, zlib.crc32(count, self._header_crc))))
+
+
+def writer_to(
+    path: str | os.PathLike[str],
+    collection: Collection,
+    *,
+    charged: bool | None = None,
+    public: Sequence[str] = (),
+    task: str | None = None,
+) -> ReportWriter | Any:
+    """Return the writer for a file name: of a partition if it ends in `.parquet`, else of a report file.
+
+    Parameters:
+        path: the path of the file, or a URL that `fsspec` knows.
+        collection: the collection of the reports.
+        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
+        public: the columns of public attributes that the file stores with each report.
+        task: the permanent name of a partition, as in its writer; None for a random name.
+
+    Raises:
+        ReportFileError: the file cannot be written.
+        InvalidParameter: an argument has the wrong type.
+        NotSupported: a required package is missing, or files at that URL are not written atomically.
+    """
+    if check_path("path", path).suffix == PARTITION_SUFFIX:
+        return partition_format().PartitionWriter(path, collection, charged=charged, public=public, task=task)
+    return ReportWriter(path, collection, charged=charged, public=public)
 
 
 def read_reports(path: str | os.PathLike[str], collection: Collection) -> Iterator[NDArray[Any]]:

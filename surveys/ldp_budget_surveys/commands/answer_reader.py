@@ -16,9 +16,8 @@ import click
 from ldp_budget._number_parsing import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import InvalidParameter, OutsideDomain
-from ldp_budget.reports.answer_texts import AnswerTexts, folded
+from ldp_budget.reports.places import shown_place
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
-from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.domain import Interval, yes_no
 from ldp_budget_cli.input_tables import SKIP_HINT, WIDTHS, ArrowTable, Layout, LeftOut, Row, open_table
 from ldp_budget_cli.inputs import ALIKE_TOO, Repeats
@@ -27,12 +26,15 @@ from ldp_budget_cli.notes import print_note
 from ldp_budget_cli.output import counted
 from ldp_budget_cli.people import Footers, any_odd, kind_of_no_user, why_no_user
 
+from .answer_texts import AnswerTexts, folded
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.reports.arrow_tables import Stretch
     from ldp_budget_cli.input_tables import CsvTable, Note, SheetTable, Table
+
+    from ..arrow_tables import Stretch
 
 _NOTHING_DONE = "Nothing was written."
 
@@ -312,7 +314,7 @@ class AnswerReader:
     def _of_stretch(
         self, table: ArrowTable, first: int, place: int, user_place: int | None, found: Stretch, named: list[str]
     ) -> tuple[Batch, list[int]]:
-        from ldp_budget.reports.answers import read_cells
+        from .answer_cells import read_cells
 
         exact = self._how.exact_users
         found = found._replace(texts=list(map(self._answer, found.texts)))

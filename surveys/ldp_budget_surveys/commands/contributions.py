@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ldp_budget.reports.tables import CSV, named_kind
 from ldp_budget_cli.app import collection_names
 from ldp_budget_cli.input_tables import writing_rows
 from ldp_budget_cli.inputs import find_collection, mixed_option
 from ldp_budget_cli.notes import print_note
 from ldp_budget_cli.output import cell, counted, json_option, marked, print_json
+from ldp_budget_cli.table_kinds import CSV, named_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,12 +15,12 @@ from click.core import ParameterSource
 
 from ldp_budget._lookalikes import difference, near, skeleton
 from ldp_budget._validation import canonical_text
-from ldp_budget.reports.answer_texts import folded
 from ldp_budget_cli.input_tables import chosen_sheet, sheet_option
 from ldp_budget_cli.notes import print_note
 from ldp_budget_cli.number_types import WholeRange
 from ldp_budget_cli.output import JSON, LINES, counted, options, print_json, print_rows
 
+from .answer_texts import folded
 from .text_lists import split_names
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ def check_page(out: str, overwrite: bool, kind: str = "html") -> None:
 
 def write_page(out: str, page: str) -> None:
     """Write the page, or a PDF file of it, readable by its owner only until the owner passes it on."""
-    from ldp_budget.reports.tables import shown_place, written
+    from ldp_budget.reports.places import shown_place, written
 
     content = page.encode()
     if out.lower().endswith(PDF):

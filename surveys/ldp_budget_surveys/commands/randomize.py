@@ -14,7 +14,7 @@ import click
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import OneSided
 from ldp_budget.reports.charged_release import Released, check_out, release
-from ldp_budget.reports.tables import shown_place
+from ldp_budget.reports.places import shown_place
 from ldp_budget_cli.app import check_local, collection_names, open_ledger, policy_option
 from ldp_budget_cli.errors import REFUSED, report_progress_on_interrupt, when_stopped
 from ldp_budget_cli.input_tables import LEFT_OUT_COLUMNS, Layout, layout_options, writing_rows
@@ -218,7 +218,7 @@ def randomize(
 
 def _check_folder(out: str) -> None:
     """Raise a click error if the folder of a local file does not exist."""
-    from ldp_budget.reports.tables import is_address, local_path
+    from ldp_budget.reports.places import is_address, local_path
 
     folder = "" if is_address(out) else os.path.dirname(local_path(out))
     if folder and not os.path.isdir(folder):
@@ -273,8 +273,9 @@ def _check_new_round(out: str) -> None:
 
 def _check_free(out: str, overwrite: bool) -> None:
     """Raise a click error if a file exists at `out` and may not be replaced."""
-    from ldp_budget.reports.parquet import charged_at
-    from ldp_budget.reports.tables import check_writable, exists
+    from ldp_budget.reports.places import check_writable, exists
+
+    from ..partitions import charged_at
 
     place = shown_place(out)
     _check_folder(out)
@@ -348,9 +349,10 @@ def _charged(
     turn: Turn | None,
 ) -> Released:
     """Charge each user, and release the reports of the accepted users; `first_refused` collects some refused users."""
-    from ldp_budget.reports.answers import joined
     from ldp_budget.reports.public_attributes import PublicAttributes
     from ldp_budget_cli.inputs import warn_of_repeats
+
+    from .answer_cells import joined
 
     # All are read before the first charge: a repeated run is recognized by all its answers and users.
     given = list(batches)
@@ -410,12 +412,11 @@ def _uncharged(
     garbled: bool = False,
 ) -> Released:
     """Write the reports of one batch after the other; `garbled` answers are reports already."""
-    from ldp_budget.reports.parquet import PartitionWriter, writer_to
-    from ldp_budget.reports.report_file import ReportWriter
+    from ldp_budget.reports.report_file import writer_to
 
     reports = 0
     with ExitStack() as stack:
-        writer: PartitionWriter | ReportWriter | None = None
+        writer = None
         for batch, secrets in followed(batches, "randomizing", size=lambda given: len(given[0].values)):
             # Not earlier: errors in the table's layout come first.
             if writer is None:

@@ -15,7 +15,6 @@ from ldp_budget._lookalikes import difference
 from ldp_budget._number_parsing import number_in
 from ldp_budget._validation import canonical_text
 from ldp_budget.errors import OutsideDomain
-from ldp_budget.reports.answer_texts import AnswerTexts
 from ldp_budget.sdk.domain import Interval, yes_no
 from ldp_budget.sdk.tick_sets import TickSets
 from ldp_budget_cli.errors import did_you_mean
@@ -24,6 +23,7 @@ from ldp_budget_cli.people import Footers, kind_of_no_user
 
 from ..questionnaires.questionnaire import NO_ANSWER
 from .answer_reader import AnswerReader, Batch, kind_of_wrong, not_in_domain
+from .answer_texts import AnswerTexts
 from .tick_columns import option_columns, ticked
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ldp_budget.errors import InvalidParameter, TableError
 from ldp_budget.reports.public_attributes import canonical_value
-from ldp_budget.reports.tables import CSV, EXCEL, HEAD, kind_of
+from ldp_budget_cli.table_kinds import CSV, EXCEL, HEAD, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

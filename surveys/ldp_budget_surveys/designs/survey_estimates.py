@@ -12,9 +12,9 @@ import numpy as np
 from ldp_budget._validation import shown
 from ldp_budget.errors import InvalidParameter, NotSupported, ReportFileError
 from ldp_budget.reports.partial_aggregate import open_files
+from ldp_budget.reports.places import shown_place
 from ldp_budget.reports.public_attributes import count_combinations
 from ldp_budget.reports.report_file import check_mixed
-from ldp_budget.reports.tables import shown_place
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
 from ..figures import figures
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.registry.collections import Collection
-    from ldp_budget.reports.parquet import Source
+    from ldp_budget.reports.partial_aggregate import Source
     from ldp_budget.reports.public_attributes import PublicAttributes
     from ldp_budget.sdk.share_laws import ShareLaw
 

@@ -14,8 +14,8 @@ import pytest
 
 import ldp_budget
 from ldp_budget import Collection, InvalidParameter, NotSupported, ReportFileError
-from ldp_budget.reports.parquet import PartitionWriter
 from ldp_budget.reports.partial_aggregate import Partial, aggregate
+from ldp_budget_surveys.partitions import PartitionWriter
 
 pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
 HELPERS = Path(__file__).resolve().parents[2] / "helpers"

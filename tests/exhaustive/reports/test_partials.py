@@ -16,10 +16,10 @@ import ldp_budget
 from ldp_budget import ReportFileError
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.registry.collections import Collection
-from ldp_budget.reports.parquet import PartitionWriter
 from ldp_budget.reports.partial_aggregate import MAGIC, Partial, aggregate, aggregate_reports
 from ldp_budget.reports.report_file import ReportWriter
 from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget_surveys.partitions import PartitionWriter
 
 pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
 

@@ -16,9 +16,9 @@ from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import _Store, release
 from ldp_budget.reports.estimation import estimate_files
-from ldp_budget.reports.parquet import PartitionWriter, open_partition
 from ldp_budget.reports.partial_aggregate import aggregate
 from ldp_budget.reports.report_file import ReportWriter
+from ldp_budget_surveys.partitions import PartitionWriter, open_partition
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
 pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")

@@ -11,9 +11,9 @@ import pytest
 from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter, ReportFileError
 from ldp_budget.registry.collections import Collection
-from ldp_budget.reports.parquet import open_partition, writer_to
 from ldp_budget.reports.public_attributes import PublicAttributes, count_combinations
-from ldp_budget.reports.report_file import ReportWriter, open_reports
+from ldp_budget.reports.report_file import ReportWriter, open_reports, writer_to
+from ldp_budget_surveys.partitions import open_partition
 
 MOOD = Collection("mood", mechanism("grr").calibrate(epsilon=1, domain_size=3), ("good", "fair", "bad"))
 ROWS = [("north", "18-34"), ("south", "65+"), ("north", "18-34"), ("Südtirol", "65+")]
@@ -102,7 +102,7 @@ def test_partition_returns_the_attributes_of_each_report(
     tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install 'ldp-budget[interop]'")
-    monkeypatch.setattr("ldp_budget.reports.parquet._GROUP_ROWS", rows)
+    monkeypatch.setattr("ldp_budget_surveys.partitions._GROUP_ROWS", rows)
     expected = _partition(tmp_path / "m.parquet")
     assert _in_partition(tmp_path / "m.parquet") == expected
     with open_partition(tmp_path / "m.parquet", MOOD) as partition:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import OutsideDomain
+from ldp_budget.errors import OutsideDomain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
     from numpy.typing import NDArray
 
-    from ..registry.collections import Collection
-    from .arrow_tables import Stretch
+    from ldp_budget.registry.collections import Collection
+
+    from ..arrow_tables import Stretch
 
 
 class Cells(NamedTuple):

@@ -16,8 +16,9 @@ import io
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import NotSupported, TableError
-from .tables import ARROW, CSV, EXTRA, PARQUET, is_address, local_path, named_kind, shown_place, written
+from ldp_budget.errors import NotSupported, TableError
+from ldp_budget.reports.places import EXTRA, is_address, local_path, shown_place, written
+from ldp_budget_cli.table_kinds import ARROW, CSV, PARQUET, named_kind
 
 if TYPE_CHECKING:
     import io

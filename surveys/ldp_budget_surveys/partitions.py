@@ -24,16 +24,19 @@ import json
 import os
 import secrets
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from .._files import canonical_json
-from .._validation import check_instance, check_path, check_switch, check_text
-from ..errors import InvalidParameter, NotSupported, ReportFileError
-from ..registry.collections import Collection
-from .public_attributes import PublicAttributes, check_columns
-from .report_file import (
+from ldp_budget._files import canonical_json
+from ldp_budget._validation import check_instance, check_path, check_switch, check_text
+from ldp_budget.errors import InvalidParameter, NotSupported, ReportFileError
+from ldp_budget.registry.collections import Collection
+from ldp_budget.reports.partial_aggregate import Source
+from ldp_budget.reports.places import EXTRA, check_writable, inside, opened, shown_place, written
+from ldp_budget.reports.public_attributes import PublicAttributes, check_columns
+from ldp_budget.reports.report_file import (
+    PARTITION_START,
+    PARTITION_SUFFIX,
     Layout,
-    ReportWriter,
     check_attributes,
     header_in,
     read_charged,
@@ -42,7 +45,6 @@ from .report_file import (
     without_attributes,
     writing,
 )
-from .tables import EXTRA, check_writable, inside, opened, shown_place, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,28 +52,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SUFFIX = ".parquet"
-MAGIC = b"PAR1"
-"""First bytes of a Parquet file."""
-
 _HEADER, _END = b"ldp-budget partition", b"ldp-budget end"
 _VERSION = 1
 _COLUMN = "report"
 _GROUP_BYTES, _GROUP_ROWS = 8 << 20, 1 << 20
 """Largest part of a partition that is held in memory while it is written or read."""
 _READ_BYTES = 1 << 20
-
-
-class Source(NamedTuple):
-    """Identity of a partition: its name, its SHA-256, and the name of the file that it was read from."""
-
-    name: str
-    sha256: str
-    file: str
-
-    def __str__(self) -> str:
-        kind, _, name = self.name.partition(" ")
-        return f"{self.file} (task {name})" if kind == "task" else self.file
 
 
 class PartitionWriter:
@@ -255,27 +241,6 @@ class PartitionWriter:
         self._parquet.close()
 
 
-def writer_to(
-    path: str | os.PathLike[str], collection: Collection, *, charged: bool | None = None, public: Sequence[str] = ()
-) -> PartitionWriter | ReportWriter:
-    """Return the writer for a file name: of a partition if it ends in `.parquet`, else of a report file.
-
-    Parameters:
-        path: the path of the file, or a URL that `fsspec` knows.
-        collection: the collection of the reports.
-        charged: True if the users were charged for the reports, False if not; the file records it. None omits it.
-        public: the columns of public attributes that the file stores with each report.
-
-    Raises:
-        ReportFileError: the file cannot be written.
-        InvalidParameter: an argument has the wrong type.
-        NotSupported: a required package is missing, or files at that URL are not written atomically.
-    """
-    if check_path("path", path).suffix == SUFFIX:
-        return PartitionWriter(path, collection, charged=charged, public=public)
-    return ReportWriter(path, collection, charged=charged, public=public)
-
-
 def charged_at(place: str | os.PathLike[str]) -> bool | None:
     """Return True if the users of the reports in a file, of any collection, were charged for them, False if not.
 
@@ -294,10 +259,10 @@ def charged_at(place: str | os.PathLike[str]) -> bool | None:
     check_path("place", place)
     name = os.fspath(place)
     with _reading(name), opened(name) as file:
-        start = file.read(len(MAGIC))
+        start = file.read(len(PARTITION_START))
         file.seek(0)
         try:
-            if start == MAGIC:
+            if start == PARTITION_START:
                 _, parquet = _pyarrow()
                 with parquet.ParquetFile(file) as read:
                     line: bytes = (read.metadata.metadata or {}).get(_HEADER, b"{}")
@@ -327,9 +292,9 @@ def partitions_in(place: str | os.PathLike[str]) -> list[str]:
         there = inside(name)
     if there is None:
         return [name]
-    found = sorted(each for each in there if each.endswith(SUFFIX) and _file(each)[0] not in "._")
+    found = sorted(each for each in there if each.endswith(PARTITION_SUFFIX) and _file(each)[0] not in "._")
     if not found:
-        raise ReportFileError(shown_place(name), f"this folder has no *{SUFFIX} file")
+        raise ReportFileError(shown_place(name), f"this folder has no *{PARTITION_SUFFIX} file")
     return found
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._validation import canonical_text, check_switch
-from ..errors import InvalidParameter
-from ..sdk.domain import Categories, yes_no
+from ldp_budget._validation import canonical_text, check_switch
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.sdk.domain import Categories, yes_no
 
 if TYPE_CHECKING:
-    from ..registry.collections import Collection
+    from ldp_budget.registry.collections import Collection
 
 
 def folded(text: str) -> str:
