@@ -180,9 +180,7 @@ def acknowledge(ctx: click.Context, entries: tuple[str, ...], reason: str | None
     if not entries:
         raise click.UsageError("ENTRY is missing: the numbers that ledger verify prints, such as 12 or 12-20.")
     if reason is None:
-        raise click.UsageError(
-            '--reason is missing: say what happened. Example: --reason "Fault of version 1.0.0rc1"'
-        )
+        raise click.UsageError('--reason is missing: say what happened. Example: --reason "Fault of version 1.0.0"')
     accountant = check_local(open_ledger(ctx), "entries are acknowledged on the machine of the ledger, with its key")
     with progress("verifying") as on_progress:
         written = accountant.ledger.acknowledge(entries, reason, on_progress=on_progress)

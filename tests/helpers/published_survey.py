@@ -152,8 +152,8 @@ class Operator:
         private = survey.publisher._folder
         self.about = json.loads((private / "0001.json").read_bytes())
         self.secret = bytes.fromhex(self.about["secret"])
-        data = (private / "0001.accounts").read_bytes()
-        self.leaves = [data[place : place + 32] for place in range(0, len(data), 32)]
+        data = (private / "0001.tree").read_bytes()
+        self.leaves = [data[place : place + 32] for place in range(0, 32 * self.statement["accounts"], 32)]
         self.charges = self._read("charges.bin", 32)
         self.records = self._read("reports.bin", 16 + self.statement["width"])
 

@@ -113,7 +113,7 @@ def _unmasked(content: bytes) -> list[bytes]:
 
 def blocks(content: bytes) -> list[tuple[int, int, int]]:
     """Return the start of the masked reports of each block of `OUT.partial`, their size, and the place of its key."""
-    if not content.startswith(b"ldp-budget release ") or content.count(b"\n") < 2:
+    if not content.startswith(b"ldp-budget run ") or content.count(b"\n") < 2:
         return []
     found, place = [], content.index(b"\n", len(room._MAGIC)) + 1
     while place + 4 <= len(content):

@@ -387,10 +387,7 @@ class Batch:
             bind = [part.key_hash for part, _ in parts] != [identity[0]]
             stored = self._bound(identity, bind=bind, lines=f"{len(lines.users)}{PART_OF_RUN if follows else ''}")
             if stored is not None and stored.request_digest != identity[1]:
-                if stored.request_digest not in _former_digests(secret, lines):
-                    raise KeyConflict(self._key or "")
-                identity = bound, stored.request_digest
-                parts = self._parts(lines, identity, partitions, follows=follows)
+                raise KeyConflict(self._key or "")
             if stored is not None and stored.kind == CHARGED:  # it was one part
                 results = lines.results()
                 ((_, places),) = self._parts(lines, identity, 1)
@@ -538,24 +535,6 @@ def _digest(secret: Key, lines: Lines) -> bytes:
         numbers = numbers if any(numbers) else []
     users = secret.plain(secret.hash(b"users", ascii(list(lines.users)))).hex()
     return secret.hash(b"request", ascii(("batch", list(templates), numbers, users)))
-
-
-def _former_digests(secret: Key, lines: Lines) -> list[bytes]:
-    """Return the digests of lines as 1.0.0rc1 had them: that of a run's batch, and that of a batch."""
-    found: list[bytes] = []
-    if lines.common is not None:
-        fingerprint, *collection, _, _, digest, policy = lines.common.identity
-        common = "spend_many", fingerprint, *collection, digest, policy
-        users = secret.plain(secret.hash(b"users", ascii(list(lines.users)))).hex()
-        found.append(secret.hash(b"request", ascii((common, users))))
-    templates: dict[tuple[Any, ...], int] = {}
-    asked = [
-        None
-        if place in lines.errors
-        else (user, templates.setdefault(lines.template(place).identity, len(templates)))
-        for place, user in enumerate(lines.users)
-    ]
-    return [*found, secret.hash(b"request", ascii(("lines", asked, list(templates))))]
 
 
 def spend_batch(

@@ -20,10 +20,9 @@ from .._dataframes import check_texts, html_table
 from .._validation import ONE_USER, check_call, check_user, check_users, check_whole, shown
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, KeyConflict, LedgerError, NotSupported
-from ..ledger.models import BatchRunRecord
 from . import engine
 from .batch import SPENT_RESULT, STEP, SpendResult, spend_alike
-from .charge_request import bound_digest, key_hash, key_in_header, request_template
+from .charge_request import bound_digest, key_in_header, request_template
 from .priced_mechanism import chosen_of
 from .receipts import REFUSED
 
@@ -240,21 +239,11 @@ def spend_many(
     name = None if key is None else key_in_header(key)
 
     def charge(names: list[str], named: str | None) -> list[SpendResult]:
-        if named is not None and name != key:
-            _refuse_former(ledger, caller, f"{key}{named[named.rindex('#') :]}")
         return spend_alike(ledger, caller, names, template, named)
 
     _check_policy(ledger, template, caller)
     give_way = ledger.give_way
     return charge_run(charge, users, name=name, key=key, shard=shard, on_batch=on_batch, pause=give_way)
-
-
-def _refuse_former(ledger: Ledger, caller: Principal, named: str) -> None:
-    """Raise `KeyConflict` for a batch that an older build charged under a key that no HTTP header can carry."""
-    key = key_hash(ledger.key, named, caller.name)
-    with ledger.reading(ledger.partition_of(key)) as reading:
-        if reading.numbered(BatchRunRecord, key) is not None:
-            raise KeyConflict(named)
 
 
 def _check_policy(ledger: Ledger, template: RequestTemplate, caller: Principal) -> None:

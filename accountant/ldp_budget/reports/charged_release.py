@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from .public_attributes import PublicAttributes
 
-_FORMAT = b"ldp-budget release "
-_MAGIC = _FORMAT + b"2\n"
+_FORMAT = b"ldp-budget run "
+_MAGIC = _FORMAT + b"1\n"
 _SIZE = struct.Struct("<I")
 _BATCH = 10_000
 _BATCH_WITH_RECEIPTS = 1_000

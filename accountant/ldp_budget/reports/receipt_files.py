@@ -70,8 +70,8 @@ class Receipts:
             os.sync()
 
     def check_free(self) -> None:
-        """Raise `ReportFileError` if a receipt exists, or the folder has an interrupted run of an older version."""
-        for path in (self._folder / ".run", *map(self._path, range(len(self._users)))):
+        """Raise `ReportFileError` if a receipt exists."""
+        for path in map(self._path, range(len(self._users))):
             if path.exists():
                 why = "it already exists. Nothing was charged."
                 raise ReportFileError(str(path), why, hint="Name another folder for the receipts.")

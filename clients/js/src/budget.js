@@ -28,7 +28,7 @@ const STORE = "budget";
 const KEY = "device";
 /** The stores of the database; that of reports on their way is `outbox.js`'s. */
 const STORES = [STORE, "outbox"];
-const VERSION = 2;
+const VERSION = 1;
 const REMEDY = "In a browser, use it in a page or a worker. In Node.js, pass a store that keeps its data: { indexedDB }.";
 
 /** A charge that does not fit, of which nothing was drawn. */
@@ -360,9 +360,7 @@ export function epsilonOf(units) {
 async function opened(indexedDB, name) {
   const request = indexedDB.open(name, VERSION);
   request.onupgradeneeded = () => {
-    for (const store of STORES) {
-      if (!request.result.objectStoreNames.contains(store)) request.result.createObjectStore(store);
-    }
+    for (const store of STORES) request.result.createObjectStore(store);
   };
   const database = await answered(request);
   database.onversionchange = () => database.close(); // a page of a newer version waits for that, and so does clearing the storage

@@ -171,8 +171,7 @@ class Publisher:
         files = {"client.json": canonical_json(definition).encode(), "charges.bin": b"".join(charges)}
         files["reports.bin"] = b"" if memoised else records.tobytes()
         about = {"number": number, "secret": secret.hex(), "heads": book.heads, "statement": statement}
-        hashes = b"".join(leaves)
-        private = {"json": canonical_json(about).encode(), "accounts": hashes, "tree": levels_of(hashes)}
+        private = {"json": canonical_json(about).encode(), "tree": levels_of(b"".join(leaves))}
         return statement, private, files
 
     def _sealed(self, collection: Collection, number: int, key: LogKey) -> NDArray[np.uint8]:
@@ -269,7 +268,7 @@ class Publisher:
                 if datetime.fromisoformat(json.loads(file.read_bytes())["statement"]["time"]) < before
             ]
             for file in found:
-                for each in (file, file.with_suffix(".accounts"), file.with_suffix(".tree")):
+                for each in (file, file.with_suffix(".tree")):
                     each.unlink(missing_ok=True)
             if found:
                 sync_folder(self._folder)
@@ -277,15 +276,8 @@ class Publisher:
 
     @contextmanager
     def _tree(self, number: int, accounts: int) -> Iterator[Tree]:
-        """Give the accounts tree of a publication, read from its file: a proof takes no calculation and no memory.
-
-        A publication of version 1.0.0rc1 has no such file, but the leaves.
-        """
-        place = self._folder / f"{number:04d}.tree"
-        if not place.exists():
-            yield Tree.of(place.with_suffix(".accounts").read_bytes())
-            return
-        with open(place, "rb") as file:
+        """Give the accounts tree of a publication, read from its file: a proof takes no calculation and no memory."""
+        with open(self._folder / f"{number:04d}.tree", "rb") as file:
             yield Tree(file, accounts)
 
     def _newest(self, collection: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ldp_budget import (
     UnknownName,
 )
 from ldp_budget import mechanism as find
-from ldp_budget.accounting import batch, bulk_run
+from ldp_budget.accounting import batch
 from ldp_budget.accounting.batch import FAILED, Part, Spend, SpendResult
 from ldp_budget.ledger import write_queue
 from ldp_budget.ledger.ledger import Ledger
@@ -370,38 +370,3 @@ def test_spend_batch_with_a_changed_account_fails_that_line_only(clock: Clock, c
         writer_of(accountant).execute("UPDATE window_sums SET epsilon = 0 WHERE account = 4")
         results = accountant.spend_batch([Spend(user, coin("0.5")) for user in users], key="batch")
         assert sorted(statuses(results)) == ["failed"] + ["spent"] * (count - 1)
-
-
-# -- runs of 1.0.0rc1 ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1])
-def test_run_whose_batches_have_former_digests_is_repeated_and_continued(
-    ledger: Accountant, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """A run, or batches over HTTP, of a build whose batches had other digests."""
-    monkeypatch.setattr(bulk_run, "BATCH", 8)
-    monkeypatch.setattr(batch, "PART", 3)
-    users = [f"user {place}" for place in range(20)]
-    with monkeypatch.context() as former:
-        former.setattr(batch, "_digest", lambda secret, lines: batch._former_digests(secret, lines)[number])
-        ledger.spend_many(users, coin("0.1"), key="run")
-        ledger.spend_many(users, coin("0.1"), key="begun", shard=(1, 2))
-    assert ledger.spend_many(users, coin("0.1"), key="run").repeated == 20
-    done = ledger.spend_many(users, coin("0.1"), key="begun")
-    assert (done.spent, done.repeated) == (8, 12)
-    with pytest.raises(KeyConflict):
-        ledger.spend_many(users[::-1], coin("0.1"), key="run")
-    assert granted(ledger) == 40
-
-
-def test_run_under_a_former_key_that_no_header_can_carry_is_a_conflict(
-    ledger: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as former:
-        former.setattr(bulk_run, "key_in_header", lambda key: key)
-        ledger.spend_many(["a", "b"], coin("0.1"), key="a run")
-    with pytest.raises(KeyConflict, match="'a run'"):
-        ledger.spend_many(["a", "b"], coin("0.1"), key="a run")
-    assert granted(ledger) == 2

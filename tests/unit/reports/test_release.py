@@ -155,8 +155,7 @@ def test_release_drops_stored_reports_of_users_refused_by_a_restored_ledger(
 def test_release_interrupted_of_another_version_is_refused_and_kept(
     tmp_path: Path, survey: Collection, accountant: Accountant
 ) -> None:
-    """Version 1 stored reports before their users were charged."""
-    partial, content = tmp_path / "out.partial", b'ldp-budget release 1\n{"run": "12"}\n'
+    partial, content = tmp_path / "out.partial", b'ldp-budget run 2\n{"run": "12"}\n'
     partial.write_bytes(content)
     with pytest.raises(ReportFileError, match="of another version"):
         run(tmp_path / "out", survey, accountant)

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 39 files with the digest edbbe1a711667e21708cef66d8de025f5300dece21c556a584b63ca301f30ba1
+// made by clients/survey/build.mjs from 39 files with the digest 13282b8085b8cb11ec4571310024dff4bca549da8035f0d4925187ac20a126fc
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -2767,7 +2767,7 @@ var UNITS = 9;
 var STORE = "budget";
 var KEY = "device";
 var STORES = [STORE, "outbox"];
-var VERSION2 = 2;
+var VERSION2 = 1;
 var REMEDY = "In a browser, use it in a page or a worker. In Node.js, pass a store that keeps its data: { indexedDB }.";
 var OverBudget = class extends Error {
   /**
@@ -2999,9 +2999,7 @@ function epsilonOf(units) {
 async function opened(indexedDB, name) {
   const request2 = indexedDB.open(name, VERSION2);
   request2.onupgradeneeded = () => {
-    for (const store of STORES) {
-      if (!request2.result.objectStoreNames.contains(store)) request2.result.createObjectStore(store);
-    }
+    for (const store of STORES) request2.result.createObjectStore(store);
   };
   const database = await answered(request2);
   database.onversionchange = () => database.close();
