@@ -87,7 +87,7 @@ def main() -> None:
             column = "age" if name == "laplace" else "answer"
             for file in FILES:
                 clock, processor, megabytes = run(
-                    "randomize", f"{name}-of-all", file, "--column", column, "--out", "r"
+                    "randomize", f"{name}-of-all", file, "--column", column, "--out", "r", "--overwrite"
                 )
                 met = "met" if megabytes <= MOST_MEGABYTES else "MISSED"
                 print(

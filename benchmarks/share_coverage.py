@@ -1,6 +1,6 @@
 """Coverage and width of the 95 % intervals of shares, over a grid of designs that was chosen before any result was seen.
 
-    python benchmarks/coverage.py [--surveys N] [--rows] [--design NAME]
+    python benchmarks/share_coverage.py [--surveys N] [--rows] [--design NAME]
 
 The grid is each `EACH`-th of all combinations of `MECHANISMS`, `EPSILONS`, `RESPONDENTS`, `SHARES` and `DESIGNS`. Simple
 samples are summed over the exact law of the reports; the others are N simulated surveys (400 by default). An interval is
