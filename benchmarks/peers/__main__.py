@@ -2,6 +2,7 @@
 
     python benchmarks/peers                          everything; results.json and the page
     python benchmarks/peers --peers opendp,autodp    ldp-budget and these
+    python benchmarks/peers --answers                everything but the times, which stay those of the earlier run
     python benchmarks/peers --check                  take the times again, and say on the page how ratios have moved
     python benchmarks/peers --render                 only the page, from results.json
 
@@ -33,6 +34,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results.json", help="what was measured")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "evidence" / "comparison.md", help="the page")
     parser.add_argument("--rounds", type=int, default=7, help="of which the median counts  [7]")
+    parser.add_argument("--answers", action="store_true", help="keep the times of the earlier run")
     parser.add_argument("--check", action="store_true", help="take only the times, again; fails beyond 20 %%")
     parser.add_argument("--render", action="store_true", help="only write the page, from the results")
     options = parser.parse_args()
@@ -44,7 +46,8 @@ def main() -> None:
     if options.check or options.render:
         results = json.loads(options.results.read_text(encoding="utf-8"))
     else:
-        results = measured(environments, [work.OURS, *peers], options.rounds)
+        timed = json.loads(options.results.read_text(encoding="utf-8")) if options.answers else None
+        results = measured(environments, [work.OURS, *peers], options.rounds, timed)
     if options.check:
         working = [library for library, about in results["libraries"].items() if not about["after"]]
         results["repeated"] = repeated(results, timed_again(environments, working, options.rounds))

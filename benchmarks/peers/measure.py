@@ -73,8 +73,10 @@ class Run:
                 yield library, way
 
 
-def measured(environments: Path, libraries: list[str], rounds: int) -> dict[str, Any]:
-    """All of it; as JSON has it."""
+def measured(
+    environments: Path, libraries: list[str], rounds: int, timed: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """All of it; as JSON has it. With `timed`, results of an earlier run, the times are those of that run."""
     about = {}
     for library in libraries:
         progress(f"{library}: its environment")
@@ -82,12 +84,21 @@ def measured(environments: Path, libraries: list[str], rounds: int) -> dict[str,
     working = [library for library in libraries if not about[library]["after"]]
     with _at_work(environments, working, rounds) as run:
         _describe(run, about)
-        for part in (_calibrations, _compositions, _spends, _audits, _estimates, _memory, _times):
+        for part in (
+            _calibrations,
+            _compositions,
+            _spends,
+            _audits,
+            _estimates,
+            *(() if timed else (_memory, _times)),
+        ):
             progress(part.__name__.strip("_"))
             part(run)
-    return {
+    made = datetime.datetime.now(datetime.UTC).date().isoformat()
+    found = {
         "format": FORMAT,
-        "made": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "made": made,
+        "timed": {"on": made, "version": about[work.OURS]["version"]},
         "machine": {
             "cores": os.cpu_count(),
             "processor": platform.machine(),
@@ -98,6 +109,10 @@ def measured(environments: Path, libraries: list[str], rounds: int) -> dict[str,
         "libraries": {library: _public(found) for library, found in about.items()},
         "figures": run.figures,
     }
+    if timed is not None:
+        found.update({name: timed[name] for name in ("timed", "rounds", "repeated") if name in timed})
+        run.figures += [each for each in timed["figures"] if each.get("time") or each["task"] == "memory"]
+    return found
 
 
 def timed_again(environments: Path, libraries: list[str], rounds: int) -> dict[str, Any]:

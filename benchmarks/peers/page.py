@@ -135,8 +135,9 @@ def prose(*paragraphs: str) -> str:
 def _head(results: Figure) -> str:
     machine = results["machine"]
     commands = """\
-    python benchmarks/peers            # measure, and write this page
-    python benchmarks/peers --check    # take the times again, and say here how far the ratios have moved"""
+    python benchmarks/peers              # measure, and write this page
+    python benchmarks/peers --answers    # measure again all but the times
+    python benchmarks/peers --check      # take the times again, and say here how far the ratios have moved"""
     said = prose(
         f"Measured on {results['made']}: {machine['system']}, {machine['processor']}, {machine['cores']} cores, "
         f"Python "
@@ -150,9 +151,18 @@ def _head(results: Figure) -> str:
         "Time is processor time, of user and system. Libraries take turns at each piece of work, "
         f"{results['rounds']} times over. What stands here is the median, and **× the median of a library's "
         f"time over "
-        "ours in the same turn**: above 1 it is slower than ldp-budget. “—” is what a library does not offer; the results say why.",
+        "ours in the same turn**: above 1 it is slower than ldp-budget. “—” is what a library does not offer; the results say why."
+        + _timed(results),
     )
     return "\n\n".join(["# Comparison with other libraries", commands, said, *_repeated(results)])
+
+
+def _timed(results: Figure) -> str:
+    """When the times were taken, unless with the answers."""
+    timed = results["timed"]
+    if timed["on"] == results["made"]:
+        return ""
+    return f" The times are those of {timed['on']}, of ldp-budget {timed['version']}."
 
 
 def _repeated(results: Figure) -> list[str]:
