@@ -574,6 +574,18 @@ def test_verify_with_a_window_refilled_finds_the_overdraft(database: Database, c
     assert "overdraws limit day=1" in problem
 
 
+def test_verify_with_five_reports_at_the_price_of_one_finds_it(
+    database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed program with the key of the ledger did not multiply the cost by the number of reports."""
+    with database.open(clock) as accountant, monkeypatch.context() as changed:
+        accountant.set_policy("default", ["lifetime=2"])
+        changed.setattr(Costs, "times", lambda self, count: self)
+        assert accountant.spend("alice", coin(1), reports=5)
+    [problem] = problems(database, clock)
+    assert "charges less than its guarantee costs" in problem
+
+
 # -- no false alarms ------------------------------------------------------------------------------------------------
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from ldp_budget import Accountant, LedgerError
+from ldp_budget.accounting.upgrade import upgrade
 from ldp_budget.ledger.sqlite import migrations, schema
 
 
@@ -33,3 +37,17 @@ def test_new_ledger_has_the_tables_of_the_migrations() -> None:
         migrations.migrate(connection)
 
     assert made(schema.create_tables) == made(migrations.migrate) == made(laid_out_and_migrated)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["pre", "post"])
+def test_upgrade_of_a_changed_ledger_raises(tmp_path: Path, own_keys: None, step: str) -> None:
+    path = tmp_path / "budget.db"
+    with Accountant(path) as accountant:
+        accountant.set_policy("default", ["lifetime=2"])
+    assert upgrade(str(path), step).steps == []
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE policies SET version = 3")
+        connection.commit()
+    with pytest.raises(LedgerError, match="does not verify.*It was not upgraded"):
+        upgrade(str(path), step)

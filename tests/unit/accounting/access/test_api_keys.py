@@ -95,6 +95,13 @@ def test_rotate_keeps_the_name_and_both_secrets_for_the_overlap(
     assert keys.find(new) is None
 
 
+def test_rotate_with_a_long_overlap_keeps_the_expiry_of_earlier_secrets(keys: ApiKeys, clock: Clock) -> None:
+    _, old = keys.create("team-a", ["spend"], expires=clock.now + timedelta(days=1))
+    _, new = keys.rotate("team-a", overlap=timedelta(days=3))
+    clock.advance(days=1)
+    assert [keys.find(secret) is not None for secret in (old, new)] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
