@@ -49,5 +49,5 @@ def test_upgrade_of_a_changed_ledger_raises(tmp_path: Path, own_keys: None, step
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE policies SET version = 3")
         connection.commit()
-    with pytest.raises(LedgerError, match="does not verify.*It was not upgraded"):
+    with pytest.raises(LedgerError, match=r"does not verify.*It was not upgraded"):
         upgrade(str(path), step)
