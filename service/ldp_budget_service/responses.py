@@ -38,6 +38,7 @@ MOST = Field(
 )
 REPLAYED = "Idempotency-Replayed"
 _ROWS_AT_ONCE = 1000
+_LENGTH = 2048
 
 
 def history_response(desk: AuthContext, user: str, first: int, most: int) -> Response:
@@ -129,6 +130,17 @@ def receipt_response(caller: AuthContext | Respondent, receipt: Receipt, **more:
     if more:
         return json_answer({**receipt_form(shown), **more}, headers=headers)
     return Response(receipt_text(shown), headers=headers, media_type="application/json")
+
+
+def of_one_length(response: Response) -> Response:
+    """Return the response to a report with spaces at its end, up to a multiple of 2,048 bytes.
+
+    Encryption does not hide a length. A memoized report of a new answer is charged, and one of the answer before is not:
+    by the digits of its cost, the length would show an observer of the network when an answer changed.
+    """
+    response.body = response.body.ljust(-(-len(response.body) // _LENGTH) * _LENGTH)
+    response.headers["Content-Length"] = str(len(response.body))
+    return response
 
 
 # -- NDJSON ---------------------------------------------------------------------------------------------

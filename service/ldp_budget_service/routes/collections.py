@@ -36,7 +36,7 @@ from ..html_pages import takes_gzip
 from ..problems import JSON, documented, json_answer
 from ..proofs import ChargeMark, ProofAnswer, ProofToken, ReportMark, mark_in, marks_in, promise_of, proof_of
 from ..publications import is_proof_token, publication_for
-from ..responses import ReceiptAnswer, Row, ok_with_position, receipt_response
+from ..responses import ReceiptAnswer, Row, of_one_length, ok_with_position, receipt_response
 from ..schemas import Asked, KeyHeader, MechanismAsked, Whole, required
 from ..turns import check_turn, turn_of
 
@@ -444,13 +444,13 @@ def take(
     label = sender.held.collection.label_to_charge(label)
     receipt = inbox.take(sender.user, sender.key, sent.report, label=label, marks=marks, public=sent.public)
     if marks is None:
-        return receipt_response(caller, receipt)
+        return of_one_length(receipt_response(caller, receipt))
     accountant, name = sender.accountant, sender.held.collection.name
     more: dict[str, Any] = {"promise": promise_of(accountant, name, sender.held.digest, sender.policy)}
     if sender.caller == CALLER:  # an application must not learn later totals of its users
         has_folder = request.app.state.settings.publications is not None
         more["publication"] = publication_for(accountant, name, marks.charge, has_folder)
-    return receipt_response(caller, receipt, **more)
+    return of_one_length(receipt_response(caller, receipt, **more))
 
 
 def check_digest(found: str | None, expected: str) -> None:

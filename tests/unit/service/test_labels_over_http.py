@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -57,3 +58,17 @@ def test_reports_of_a_collection_with_labels_follow_their_curve(client: TestClie
     assert quoted < 1
     assert spent < 3
     assert client.get("/v1/collections/word").json()["labels"] is True
+
+
+def test_reports_charged_free_and_refused_get_responses_of_one_length(client: TestClient) -> None:
+    kept = {"name": "d-bit-flip", "epsilon": "15", "buckets": 5, "bits": 5, "memoize": True}
+    digest = client.post("/v1/collections", json={"name": "database", "mechanism": kept}).json()["client"]
+    lengths = Counter[int]()
+    for key, label in enumerate(("a", "a", "b", "a", "c")):
+        headers = {"X-User": "alice", "X-Collection": digest, "X-Label": label, "Idempotency-Key": f"week {key}"}
+        response = client.post("/v1/collections/database/reports", content=b"\0", headers=headers)
+        assert response.json()["cost"]["epsilon"] == (0 if key in (1, 3) else 15)
+        assert response.status_code == (409 if label == "c" else 200)
+        assert int(response.headers["Content-Length"]) == len(response.content)
+        lengths[len(response.content)] += 1
+    assert lengths == {2048: 5}
