@@ -138,7 +138,7 @@ def of_one_length(response: Response) -> Response:
     Encryption does not hide a length. A memoized report of a new answer is charged, and one of the answer before is not:
     by the digits of its cost, the length would show an observer of the network when an answer changed.
     """
-    response.body = response.body.ljust(-(-len(response.body) // _LENGTH) * _LENGTH)
+    response.body = bytes(response.body).ljust(-(-len(response.body) // _LENGTH) * _LENGTH)
     response.headers["Content-Length"] = str(len(response.body))
     return response
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Policy
+    from ldp_budget.guarantees import Guarantee
     from ldp_budget.registry.collections import Collection
 
     from ..pages.ledger_facts import Charges, LedgerState
@@ -98,8 +99,8 @@ def registry_entry(
         },
         "privacy_loss": {
             "privacy_unit": unit,
-            "privacy_unit_details": f"Two datasets are adjacent if they differ in all answers of one {unit}: any answers "
-            "in place of any others.",
+            "privacy_unit_details": f"Two datasets are adjacent if they differ in all answers of one {unit}: "
+            f"{_others(collection.mechanism.guarantee)}",
             "privacy_parameters": loss,
             "privacy_parameters_details": why,
         },
@@ -153,6 +154,16 @@ def _check_policies(collection: Collection, charges: Charges | None, policy: str
             "bound it. Nothing was printed",
             hint=f"If it was charged under one policy only, name it: --policy {others[0]}",
         )
+
+
+def _others(guarantee: Guarantee) -> str:
+    """Return which answers of a person may replace hers in an adjacent dataset."""
+    if guarantee.relation == ANY_INPUTS:
+        return "any answers in place of any others."
+    return (
+        "any answers in place of others that are equal in the same places. Reports repeat while an answer stays, so they "
+        "show when it changed, and no ε counts that."
+    )
 
 
 def _loss(collection: Collection, policy: Policy, charges: Charges | None) -> tuple[str, dict[str, Decimal], str]:

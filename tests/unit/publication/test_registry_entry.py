@@ -183,3 +183,15 @@ def test_survey_brings_its_own_texts(command: CommandLine, tmp_path: Path) -> No
     assert "smoke" in read["deployment"]["dp_variant"]["data_domain"]
     assert "To fill in: deployment.basic.data_product_region" in result.stderr
     assert command.json("publish", "registry", "health")["tier"] == 3
+
+
+def test_entry_of_repeated_draws_states_that_changes_of_an_answer_are_not_protected(ledger: Accountant) -> None:
+    flip = ldp_budget.mechanism("d-bit-flip")(epsilon=1, buckets=3, bits=3, memoize=True)
+    ledger.add_collection(Collection("database", flip, ["sqlite", "postgresql", "mysql"]))
+    units = {
+        name: registry_entry(ledger, ledger.collection(name))["deployment"]["privacy_loss"]["privacy_unit_details"]
+        for name in ("mood", "database")
+    }
+    assert "any answers in place of any others" in units["mood"]
+    assert "equal in the same places" in units["database"]
+    assert "show when it changed" in units["database"]
