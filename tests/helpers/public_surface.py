@@ -21,8 +21,6 @@ from reference_pages import command_pages as command_pages  # noqa: E402
 from reference_pages import mechanism_cards as mechanism_cards  # noqa: E402
 from reference_pages import python_names as python_names  # noqa: E402
 
-SECTIONS = ("Parameters", "Returns", "Raises")
-
 
 class Public(NamedTuple):
     """A public callable: its name and its docstring."""
@@ -35,11 +33,6 @@ class Public(NamedTuple):
     def parameters(self) -> list[str]:
         """The names of its parameters, without the object it belongs to."""
         return [name for name in inspect.signature(self.call).parameters if name not in ("self", "cls")]
-
-    @property
-    def answers(self) -> bool:
-        """True if it returns a value."""
-        return inspect.signature(self.call).return_annotation not in (None, "None", inspect.Signature.empty)
 
     def section(self, name: str) -> list[str] | None:
         """The lines of a section of its docstring; None where there is none."""

@@ -77,14 +77,6 @@ def test_formulas_of_the_site_are_typeset_without_a_script(site: Path) -> None:
     assert "$$" not in text
 
 
-def test_front_page_of_the_site_has_a_report_and_three_doors(site: Path) -> None:
-    text = (site / "index.html").read_text(encoding="utf-8")
-    assert re.search(r'<img alt="A page of a report[^"]*" src="_images/report.png"', text)
-    doors = ["Plan a survey", "Build an application", "Verify a promise"]
-    assert re.findall(r"<strong>((?:Plan|Build|Verify) [^<]*)</strong>", text) == doors
-    assert "All pages" not in text
-
-
 def test_sidebar_of_the_site_is_grouped_and_opens_the_group_of_the_page(site: Path) -> None:
     text = (site / "guides" / "backup.html").read_text(encoding="utf-8")
     groups = re.findall(r"<details class=.group.( open)?><summary class=.caption.>([^<]*)<", text)

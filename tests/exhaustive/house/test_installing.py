@@ -26,6 +26,7 @@ from clean_commands import run
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LEAST = int(PROJECT["project"]["requires-python"].removeprefix(">=3."))
+ROOMS = ("accountant", "plugins", "cli", "service", "surveys", "verify")
 # As far as Pythons are looked for; those that are not there are skipped.
 MINORS = range(LEAST, LEAST + 6)
 
@@ -184,6 +185,18 @@ def test_wheel_works_with_the_oldest_dependencies(minor: int, built: Path, tmp_p
 
 
 # -- the two distributions -------------------------------------------------------------------------------------------
+
+
+def test_wheel_has_every_file_of_the_packages_and_nothing_else(built: Path) -> None:
+    with zipfile.ZipFile(only(built, ".whl")) as opened:
+        names = {name for name in opened.namelist() if ".dist-info/" not in name}
+    packages = {path.parent.name: path.parent for room in ROOMS for path in (ROOT / room).glob("*/__init__.py")}
+    assert {name.split("/")[0] for name in names} == packages.keys()
+    for folder in packages.values():
+        files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        assert {path.relative_to(folder.parent).as_posix() for path in files} <= names
+    for path in (ROOT / "service" / "monitoring").iterdir():
+        assert f"ldp_budget_service/monitoring/{path.name}" in names
 
 
 def test_source_distribution_is_complete(built: Path) -> None:

@@ -8,27 +8,15 @@ from pathlib import Path
 import pytest
 
 from doc_blocks import (
-    ENDS,
     PAGES,
     Command,
     blocks,
-    chain,
     commands,
     differences,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
-
-
-@pytest.mark.parametrize("page", ENDS[1:], ids=lambda page: page.stem)
-def test_programs_that_a_page_writes_are_run_by_it(page: Path) -> None:
-    text = "".join(each.read_text(encoding="utf-8") for each in chain(page))
-    written = [block.text.split()[1] for block in blocks(text) if re.match(r"# \w+\.py\n", block.text)]
-    run = " ".join(block.text for block in blocks(text) if not re.match(r"# \w+\.py\n", block.text))
-    imported = " ".join(re.findall(r"^from (\w+) import", text, re.MULTILINE))
-    for name in written:
-        assert name.removesuffix(".py") in f"{run} {imported}"
 
 
 # Blocks that no test runs, by page. A new one is seen in the difference of this table.
@@ -104,9 +92,3 @@ def test_outputs_are_compared_word_for_word_or_by_their_shape(
     shown: str, printed: str, random: bool, same: bool
 ) -> None:
     assert (differences(Command(1, "x\n", shown, random), printed) == "") is same
-
-
-# -- how a page reads -----------------------------------------------------------------------------------------------
-
-
-# -- links ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -55,34 +54,3 @@ def test_korean_texts_have_no_word_that_the_terms_avoid() -> None:
         if (hits := faults(path.read_text(encoding="utf-8"), words))
     }
     assert wrong == {}, "use the word that docs/korean-terms.md decides"
-
-
-@pytest.mark.slow
-def test_korean_texts_have_syllables_in_one_piece() -> None:
-    """NFC, as people type and search them."""
-    for path in texts():
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if HANGUL.search(line)]
-        assert all(unicodedata.is_normalized("NFC", line) for line in lines), path
-
-
-@pytest.mark.parametrize("english", ["report", "charge", "lifetime", "privacy officer", "respondent"])
-def test_terms_page_decides_a_word_for(english: str) -> None:
-    [row] = [row for row in rows(TERMS.read_text(encoding="utf-8")) if row[0] == english]
-    assert HANGUL.search(row[1])
-    assert HANGUL.search(row[-1])
-
-
-def test_terms_notice_a_form_of_address_and_another_word() -> None:
-    words = avoided(TERMS.read_text(encoding="utf-8"))
-    assert faults("당신의 보고를 보냅니다.", words) == ["보고를", "당신"]
-    assert faults("링크를 여십시오. 비용이 청구되어요.", words) == ["청구", "어요.", "십시오"]
-    assert faults("보고서를 보고 나서 차감하세요.", words) == []
-
-
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "ko").glob("*.md")), ids=lambda page: page.stem)
-def test_korean_page_is_korean(page: Path) -> None:
-    text = re.sub(
-        r"^```.*?^```$|`[^`]*`|\([^)]*\)", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    letters = [letter for letter in text if letter.isalpha()]
-    assert sum("가" <= letter <= "힣" for letter in letters) > 0.8 * len(letters)

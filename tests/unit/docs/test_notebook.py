@@ -19,16 +19,6 @@ def stored() -> Any:
     return json.loads(NOTEBOOK.read_text(encoding="utf-8"))
 
 
-def test_notebook_is_stored_without_outputs_or_machine_data(stored: Any) -> None:
-    code = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
-    assert [cell["outputs"] for cell in code] == [[]] * len(code)
-    assert [cell["execution_count"] for cell in code] == [None] * len(code)
-    assert stored["metadata"] == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
-
-
 @pytest.fixture(scope="module")
 def shown(stored: Any) -> dict[str, str]:
     """The HTML of the last expression of each cell, by that expression."""

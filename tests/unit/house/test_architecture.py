@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import sys
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import grimp
 import pytest
 
 import ldp_budget
@@ -22,119 +17,9 @@ from ldp_budget_cli.mechanism_arguments import MechanismGroup
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNTANT = ROOT / "accountant" / "ldp_budget"
-CLI = ROOT / "cli" / "ldp_budget_cli"
-
-STANDARD = set(sys.stdlib_module_names)
-SQL = re.compile(r"\s*(select .* from|insert |update \w+ set|delete from|create (table|index)|pragma )", re.I | re.S)
-
-
-# -- what other people's packages each of ours may use ---------------------------------------------------
-
-
-OURS = {
-    *("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_postgres", "ldp_budget_cli"),
-    *("ldp_budget_service", "ldp_budget_surveys", "ldp_budget_verify"),
-}
-
-
-@pytest.fixture(scope="module")
-def imports() -> grimp.ImportGraph:
-    return grimp.build_graph(*OURS, include_external_packages=True, cache_dir=None)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("package", "allowed"),
-    [
-        (
-            "ldp_budget",
-            {
-                *("numpy", "scipy", "platformdirs", "pluggy", "sqlite_utils", "cryptography", "fsspec", "pyarrow"),
-            },
-        ),
-        ("ldp_budget_adapters", {"numpy", "flwr", "nvflare"}),
-        ("ldp_budget_mechanisms", {"numpy", "scipy", "sklearn"}),
-        ("ldp_budget_postgres", {"psycopg", "psycopg_pool"}),
-        ("ldp_budget_cli", {"click", "matplotlib"}),
-        (
-            "ldp_budget_surveys",
-            {
-                *("numpy", "scipy", "cryptography", "apache_beam", "formulaic", "openpyxl", "pandas", "pyxform"),
-                *("click", "matplotlib", "weasyprint"),
-            },
-        ),
-        ("ldp_budget_verify", {"numpy", "scipy", "click", "pytest"}),
-    ],
-)
-def test_packages_import_the_listed_packages_only(
-    imports: grimp.ImportGraph, package: str, allowed: set[str]
-) -> None:
-    modules = {package, *imports.find_descendants(package)}
-    used = {name for module in modules for name in imports.find_modules_directly_imported_by(module)}
-    assert {name for name in used if name.partition(".")[0] not in STANDARD | OURS} <= allowed
-
-
-@pytest.mark.slow
-def test_pytest_is_imported_by_the_contract_tests_only(imports: grimp.ImportGraph) -> None:
-    assert imports.find_modules_that_directly_import("pytest") == {"ldp_budget_verify.testing"}
-
-
-def test_http_is_used_by_the_client_only(imports: grimp.ImportGraph) -> None:
-    assert imports.find_modules_that_directly_import("httpx2") == {"ldp_budget_service.client.transport"}
 
 
 # -- the sources ------------------------------------------------------------------------------------------------
-
-
-def files(*rooms: Path) -> list[Path]:
-    found = [path for room in rooms for path in sorted(room.rglob("*.py"))]
-    assert len(found) > len(rooms)
-    return found
-
-
-@cache
-def parsed(path: Path) -> ast.AST:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def nodes(path: Path) -> list[ast.AST]:
-    return [*ast.walk(parsed(path))]
-
-
-def named(paths: Iterable[Path]) -> list[str]:
-    return [str(path.relative_to(ROOT)) for path in paths]
-
-
-def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The imports by absolute name."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def at_start(node: ast.AST) -> Iterator[ast.AST]:
-    """Every node outside functions and `if TYPE_CHECKING`."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        yield child
-        yield from at_start(child)
-
-
-@pytest.mark.slow
-def test_command_line_starts_with_click_only() -> None:
-    allowed = STANDARD | {"ldp_budget", "ldp_budget_surveys", "click"}
-    heavier = [
-        path
-        for path in files(CLI)
-        if not {name.partition(".")[0] for name in imported(at_start(parsed(path)))} <= allowed
-    ]
-    assert named(heavier) == []
 
 
 def test_modules_are_not_named_as_public_functions() -> None:

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import click
 import pytest
-from click.testing import CliRunner
 from packaging.version import Version
 
 import ldp_budget
-
-FROZEN = Path(__file__).parents[2] / "data" / "frozen"
-
-
-def test_record_lines_are_unique() -> None:
-    for file in FROZEN.glob("*.txt"):
-        lines = file.read_text(encoding="utf-8").splitlines()
-        assert len(lines) > 100
-        assert [line for line in set(lines) if lines.count(line) > 1] == []
-
 
 # -- what was given up -------------------------------------------------------------------------------------------
 
@@ -40,18 +26,3 @@ def test_deprecated_name_is_removed_in_its_version() -> None:
         assert new in ldp_budget.__all__
         assert Version(since) <= here < Version(gone), old
         assert Version(gone).release[1:] in ((), (0,), (0, 0)), "only a new first number takes names away"
-
-
-def test_deprecated_command_and_option_warn_on_stderr() -> None:
-    """Click's handling of `deprecated`, on which the rule relies."""
-
-    @click.command(deprecated="use other")
-    @click.option("--old", deprecated="use --new")
-    def command(old: str | None) -> None:
-        click.echo(old)
-
-    done = CliRunner().invoke(command, ["--old", "1"])
-    assert (done.exit_code, done.stdout) == (0, "1\n")
-    assert "deprecated" in done.stderr
-    assert "use other" in done.stderr
-    assert "use --new" in done.stderr

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 
 import ldp_budget
 from ldp_budget.sdk.mechanism import Mechanism
-
-ROOT = Path(__file__).parents[3]
-PACKAGES = ("accountant", "plugins", "surveys", "service", "cli", "verify")
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_classes_of_a_package_define_randomize_or_a_program(package: str) -> None:
-    both = []
-    for path in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ClassDef) or node.name == "Mechanism":
-                continue
-            names = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
-            both += [node.name] if {"randomize", "client_program"} <= names else []
-    assert both == []
 
 
 @pytest.mark.parametrize("name", [each.name for each in ldp_budget.mechanisms() if each.name != "discrete-gaussian"])

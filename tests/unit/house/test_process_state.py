@@ -53,22 +53,3 @@ def test_library_changes_no_state_of_the_process() -> None:
         for line, what in changes(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == []
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "with contextlib.redirect_stdout(sys.stderr): pass",
-        "sys.stdout = sys.stderr",
-        "os.environ['X'] = '1'",
-        "del os.environ['X']",
-        "os.environ.update(X='1')",
-        "numpy.random.seed(1)",
-        "warnings.simplefilter('ignore')",
-        "getcontext().prec = 50",
-        "sys.path.insert(0, '.')",
-        "signal.signal(2, handler)",
-    ],
-)
-def test_change_of_the_process_is_found(code: str) -> None:
-    assert list(changes(ast.parse(code)))

@@ -7,10 +7,10 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-import grimp
 import pytest
 
 import ldp_budget
+from public_surface import everything, plain_name
 
 
 @pytest.mark.parametrize("name", ldp_budget.__all__)
@@ -54,45 +54,10 @@ def test_version_is_that_of_the_distribution() -> None:
     assert ldp_budget.__version__ == version("ldp-budget")
 
 
-# -- modules --------------------------------------------------------------------------------------------------
-
-
-OURS = (
-    *("ldp_budget", "ldp_budget_adapters", "ldp_budget_mechanisms", "ldp_budget_postgres", "ldp_budget_cli"),
-    *("ldp_budget_service", "ldp_budget_surveys", "ldp_budget_verify"),
-)
-
-
-@pytest.fixture(scope="module")
-def imports() -> grimp.ImportGraph:
-    return grimp.build_graph(*OURS, cache_dir=None)
-
-
-def is_public(module: str) -> bool:
-    return not any(part.startswith("_") for part in module.split("."))
-
-
-def private_root(module: str) -> str:
-    """The outermost package or module with a leading underscore that `module` is in, or is."""
-    parts = module.split(".")
-    first = next(at for at, part in enumerate(parts) if part.startswith("_"))
-    return ".".join(parts[: first + 1])
-
-
-# Every room and every command may use these.
-SHARED = (
-    *("ldp_budget._validation", "ldp_budget._files", "ldp_budget._dataframes"),
-    *("ldp_budget._later", "ldp_budget._lookalikes", "ldp_budget._number_parsing", "ldp_budget._tags"),
-)
-
-
-@pytest.mark.slow
-def test_private_names_are_imported_by_their_package_only(imports: grimp.ImportGraph) -> None:
-    taken = set()
-    for module in imports.modules:
-        if is_public(module) or module in SHARED:
-            continue
-        owner = private_root(module).rpartition(".")[0]
-        users = imports.find_modules_that_directly_import(module)
-        taken |= {(user, module) for user in users if user != owner and not user.startswith(f"{owner}.")}
-    assert taken == set()
+def test_async_call_takes_and_returns_the_same_as_its_plain_call() -> None:
+    calls = {public.name: public.call for public in everything()}
+    asynchronous = {name for name in calls if name != plain_name(name)}
+    assert "Accountant.spend_async" in asynchronous
+    for name in asynchronous:
+        assert inspect.iscoroutinefunction(calls[name])
+        assert inspect.signature(calls[name]) == inspect.signature(calls[plain_name(name)])

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tarfile
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from container_recipe import ROOT, is_ignored
+from container_recipe import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 import release
@@ -69,31 +67,3 @@ def test_bill_of_the_npm_package_refuses_a_dependency_that_it_does_not_list() ->
     assert release.npm_bill(package)["metadata"]["component"]["purl"].startswith("pkg:npm/ldp-budget@")
     with pytest.raises(ValueError, match="depends on left-pad"):
         release.npm_bill({**package, "dependencies": {"left-pad": "1"}})
-
-
-def test_archive_of_equal_files_has_equal_bytes(tmp_path: Path) -> None:
-    for name, order in (("a", "xy"), ("b", "yx")):
-        for file in order:
-            (tmp_path / name / "in").mkdir(parents=True, exist_ok=True)
-            (tmp_path / name / "in" / file).write_text(file)
-        release.archive(tmp_path / f"{name}.tar.gz", tmp_path / name, "top", 1_700_000_000)
-    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
-    with tarfile.open(tmp_path / "a.tar.gz") as opened:
-        assert [(each.name, each.mtime, each.uid) for each in opened] == [
-            ("top/in/x", 1_700_000_000, 0),
-            ("top/in/y", 1_700_000_000, 0),
-        ]
-
-
-def test_context_of_the_image_holds_what_its_ignore_file_lets_in() -> None:
-    names = {path.relative_to(ROOT).as_posix() for path in release.context_files(ROOT)}
-    names -= {name for name in names if "__pycache__" in name}
-    assert {"Containerfile", "pyproject.toml", "README.md", "LICENSE"} <= names
-    assert not [name for name in names - {"Containerfile", ".containerignore"} if is_ignored(name)]
-
-
-def test_sums_name_every_file_but_themselves(tmp_path: Path) -> None:
-    for name in ("b.whl", "a.txt", "SHA256SUMS"):
-        (tmp_path / name).write_text(name)
-    lines = release.sums(tmp_path).splitlines()
-    assert [line.split("  ")[1] for line in lines] == ["a.txt", "b.whl"]
