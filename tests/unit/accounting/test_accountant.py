@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
+from contract.acts import promising
 from ldp_budget import (
     Accountant,
     BudgetExceeded,
@@ -25,31 +26,13 @@ from ldp_budget import (
     Mechanism,
 )
 from ldp_budget.accounting.priced_mechanism import priced_mechanism_of
-from ldp_budget.guarantees import Guarantee, Pure, Unbounded, ZeroConcentrated
-from ldp_budget.sdk.mechanism import Mechanism as Base
-from ldp_budget.sdk.parameters import real
+from ldp_budget.guarantees import Pure, Unbounded, ZeroConcentrated
 from ledger_inside import tables
 
 if TYPE_CHECKING:
     from fixed_clock import Clock
 
 Coin = Callable[[Any], Mechanism]
-
-
-class Promise(Base):
-    """A mechanism of a given guarantee, without a client."""
-
-    name = "promise"
-    of = real("tells two promises apart", default=0)
-    promised: Guarantee = Unbounded()
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.promised
-
-
-def promising(guarantee: Guarantee) -> Mechanism:
-    return type("Promise", (Promise,), {"promised": guarantee})()
 
 
 def dump(accountant: Accountant, *, keys: bool = False) -> dict[str, list[tuple[Any, ...]]]:
@@ -60,12 +43,6 @@ def dump(accountant: Accountant, *, keys: bool = False) -> dict[str, list[tuple[
             name for (name,) in names if keys or name not in ("idempotency_records", "batch_runs", "partitions")
         ]
         return {table: transaction.execute(f"SELECT * FROM {table}").fetchall() for table in listed}
-
-
-def spent(accountant: Accountant, user: str, policy: str = "default") -> dict[str, Decimal]:
-    """ε spent in each period of the policy, exactly."""
-    limits = accountant.balance(user, policy).limits
-    return {state.limit.period: Decimal(state.spent_units.epsilon or 0).scaleb(-9) for state in limits}
 
 
 # -- one limit -----------------------------------------------------------------------------------------------
@@ -196,16 +173,6 @@ def test_set_policy_with_a_new_period_backfills_sums_above_64_bits(accountant: A
     assert accountant.spend("alice", gaussian, policy="monthly").binding == ("month",)
 
 
-def test_limit_counts_charges_under_other_policies(accountant: Accountant, coin: Coin) -> None:
-    accountant.set_policy("one", ["lifetime=1"])
-    accountant.set_policy("two", ["lifetime=1"])
-    assert accountant.spend("alice", coin(0.7), policy="one")
-    refused = accountant.spend("alice", coin(0.7), policy="two")
-    assert (refused.status, refused.policy) == ("refused", "two")
-    assert accountant.spend("alice", coin(0.3), policy="two")
-    assert not accountant.spend("alice", coin(0.1), policy="one")
-
-
 # -- the clock -----------------------------------------------------------------------------------------------
 
 
@@ -220,9 +187,6 @@ def test_clock_behind_repeatedly_does_not_move_back(accountant: Accountant, coin
         accountant.spend("alice", coin(1))
 
 
-# -- keys ----------------------------------------------------------------------------------------------------
-
-
 # -- policies ------------------------------------------------------------------------------------------------
 
 
@@ -234,16 +198,6 @@ def test_set_policy_with_invalid_limits_changes_nothing(accountant: Accountant) 
     with pytest.raises(InvalidParameter):
         accountant.set_policy("other", ["day=1"])
     assert dump(accountant) == before
-
-
-def test_balance_of_an_unbounded_policy_states_the_cost_of_a_year(accountant: Accountant) -> None:
-    accountant.set_policy("default", ["day=0.1", "week=0.5"], unbounded=True)
-    assert accountant.balance("alice").to_json()["worst_epsilon_per_year"] == pytest.approx(27)
-    accountant.set_policy("bounded", ["lifetime=1"])
-    assert "worst_epsilon_per_year" not in accountant.balance("alice", "bounded").to_json()
-
-
-# -- collections ---------------------------------------------------------------------------------------------
 
 
 # -- many at once --------------------------------------------------------------------------------------------

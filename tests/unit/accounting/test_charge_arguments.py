@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ldp_budget import Accountant, InvalidParameter, UnknownName, mechanism
+from ldp_budget import Accountant, InvalidParameter, mechanism
 from ldp_budget.accounting import bulk_run
 
 OUE = mechanism("oue")(epsilon="0.1", domain_size=4)
@@ -43,18 +43,3 @@ def test_invalid_user_of_a_list_is_named_by_position(accountant: Accountant, mon
     ):
         accountant.spend_many(["alice", "bob", "eve", " "], OUE)
     assert [len(accountant.history(user)) for user in ("alice", "bob", "eve")] == [1, 1, 0]
-
-
-def test_balance_has_the_name_that_the_receipt_has(accountant: Accountant) -> None:
-    receipt = accountant.spend(" alice ", OUE)
-    assert accountant.balance(" alice ").user == receipt.user == "alice"
-    accountant.erase("alice ")
-    assert accountant.balance("alice ").user == "alice"
-
-
-@pytest.mark.parametrize("end", ["commit", "void"])
-def test_receipt_of_a_spend_cannot_end_and_the_error_says_why(accountant: Accountant, end: str) -> None:
-    """`no reservation is named '4-0ecf…'`, although the receipt exists."""
-    receipt = accountant.spend("alice", OUE).receipt
-    with pytest.raises(UnknownName, match=f"receipt '{receipt}' is a final charge, not a reservation"):
-        getattr(accountant, end)(receipt)

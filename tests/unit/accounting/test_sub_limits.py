@@ -74,24 +74,6 @@ def test_share_after_reports_of_others_is_charged_their_part(accountant: Account
     check(accountant)
 
 
-def test_share_with_a_new_period_backfills_from_the_journal(accountant: Accountant, clock: Clock) -> None:
-    accountant.set_policy("default", ["lifetime=40"], shares=SHARES)
-    a, b = team(accountant, "team-a"), team(accountant, "team-b")
-    a.spend("alice", coin("0.5"))
-    b.spend("alice", coin(2))
-    accountant.spend("alice", coin(3))
-    accountant.set_policy(
-        "default",
-        ["lifetime=40", "day=20", "week=20,1e-6,zcdp"],
-        shares={"team-a": ["lifetime=1", "day=1", "week=9"]},
-    )
-    state = {limit["period"]: limit for limit in accountant.balance("alice").to_json()["limits"]}
-    assert state["day (team-a)"]["spent"]["epsilon"] == 0.5
-    assert state["week (team-a)"]["rule"] == "zcdp"
-    assert a.spend("alice", coin("0.6")).binding == ("lifetime (team-a)", "day (team-a)")
-    check(accountant)
-
-
 @pytest.mark.parametrize(
     ("shares", "why"),
     [
