@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,43 +59,6 @@ def test_commands_on_a_service_give_the_results_of_a_file(
     assert ledger.is_erased("alice")
 
 
-def test_randomize_with_spend_on_a_service_charges_users(
-    command: CommandLine, ledger: Accountant, tmp_path: Path
-) -> None:
-    """A digest that is never sent shows if the answers equal those of an earlier run."""
-    command("policy", "set", "default", "--limit", "lifetime=2")
-    command("collection", "add", "party", "oue", "--epsilon", "0.5", "--categories", "a,b")
-    answers = tmp_path / "answers.csv"
-    with answers.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["user", "party"], *[[f"user-{n}", "ab"[n % 2]] for n in range(30)]])
-    options = ["randomize", "party", answers, "--column", "party", "--user-column", "user", "--spend"]
-    command(*options, "--out", tmp_path / "party.reports")
-    assert ledger.stats()["entries_by_kind"]["spent"] == 30
-    assert command.json("estimate", "party", tmp_path / "party.reports")["reports"] == 30
-
-
-def test_api_key_create_on_a_service_works(command: CommandLine, ledger: Accountant) -> None:
-    from ldp_budget_service.api_keys import ApiKeys
-
-    secret = command("api-key", "create", "team-a", "--scope", "spend").stdout.strip()
-    found = ApiKeys(ledger).find(secret)
-    assert found is not None
-    assert (found.name, found.scopes) == ("team-a", ("spend",))
-
-
-def test_api_key_create_on_a_service_with_approvals_is_refused(command: CommandLine, ledger: Accountant) -> None:
-    """The holder of an admin key could approve their own proposal with a second key."""
-    from ldp_budget.accounting.approvals import Approvals
-    from ldp_budget_service.api_keys import ApiKeys
-
-    before = ApiKeys(ledger).all()
-    Approvals(ledger).demand()
-    shared_service().serve(ledger, shared_service().keys)
-    told = command.error("api-key", "create", "team-a", "--scope", "admin")
-    assert "keys can be made only on the machine of the ledger" in told
-    assert ApiKeys(ledger).all() == before
-
-
 def test_api_key_is_read_from_a_file(command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
@@ -127,18 +89,3 @@ def test_service_error_names_the_cause(command: CommandLine, monkeypatch: pytest
     assert "The API key is missing: a service needs one. Set LDP_BUDGET_API_KEY" in command.error(
         "ledger", "stats", code=2
     )
-
-
-def test_spend_on_a_service_needs_only_the_scope_spend(
-    command: CommandLine, ledger: Accountant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ldp_budget_service.api_keys import ApiKeys
-
-    ledger.set_policy("default", ["lifetime=2"])
-    keys = ApiKeys(ledger)
-    _, secret = keys.create("team-a", ["spend"])
-    shared_service().serve(ledger, keys)
-    monkeypatch.setenv("LDP_BUDGET_API_KEY", secret)
-    assert command.json("spend", "alice", *COIN)["status"] == "spent"
-    assert "lacks the scope read" in command.error("balance", "alice")
-    assert [row["by"] for row in ledger.history("alice")] == ["team-a"]

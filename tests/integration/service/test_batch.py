@@ -14,7 +14,6 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 
 from ldp_budget import Accountant, Limit
 from ldp_budget_service.api.schemas import MOST_BYTES, MOST_LINES
-from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.settings import Settings
 from service_farm import HOST, PATIENCE, Answer
 from service_threads import Served
@@ -138,17 +137,3 @@ def test_batch_whose_connection_breaks_off_charges_nothing(served: Served, caplo
     assert [each["repeated"] for each in results(served, body(*users(3)), secret)] == [False] * 3
     assert charged(served) == 3
     assert "Traceback" not in caplog.text
-
-
-# -- keys ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("key", ["batch", None])
-def test_batch_with_a_revoked_api_key_is_refused_and_charges_nothing(served: Served, key: str | None) -> None:
-    secret = served.secret("spend", name="leaver")
-    lines = [{**row, "key": "k"} for row in users(2)] if key is None else users(2)
-    results(served, body(*lines), secret, key)
-    ApiKeys(served.accountant).revoke("leaver")
-    assert problem(ask(served, body(*lines), secret, key)) == (401, "unauthorized")
-    assert problem(ask(served, body(*users(1, first=2)), secret, "another")) == (401, "unauthorized")
-    assert charged(served) == 2

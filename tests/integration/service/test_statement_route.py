@@ -72,11 +72,6 @@ def test_statement_is_in_the_asked_language(
     assert answer.headers["content-language"] == language
 
 
-def test_statement_in_a_language_without_texts_is_refused(served: Served, secret: str) -> None:
-    answer = served.ask("GET", "/v1/users/alice/statement?lang=fr", secret=secret)
-    assert (answer.status, answer.json()["option"]) == (400, "lang")
-
-
 def test_statement_by_a_name_in_the_body_equals_that_of_the_path(served: Served, secret: str) -> None:
     path = "/v1/users/%EA%B9%80%20%EC%B2%A0%EC%88%98%2F1/statement"
     found = asked(served, secret, path)
@@ -99,21 +94,6 @@ def test_statement_uses_the_last_verification_and_names_it(served: Served, secre
     clock.advance(minutes=2)
     assert asked(served, secret)["verified_at"] == clock.now.strftime("%Y-%m-%dT%H:%M:%SZ")
     assert verifications(served) == ["auditor", "officer"]
-
-
-def test_statement_of_an_erased_user_says_so(served: Served, secret: str) -> None:
-    served.accountant.erase("alice")
-    found = asked(served, secret)
-    assert (found["erased"], found["charges"], found["limits"]) == (True, [], [])
-    page = served.ask("GET", "/v1/users/alice/statement", secret=secret).body.decode()
-    assert "This user was erased from the ledger." in page
-
-
-@pytest.mark.parametrize("scope", ["read", "policy", "audit", "erase"])
-def test_statement_needs_a_scope_of_its_own(served: Served, scope: str) -> None:
-    answer = served.ask("GET", "/v1/users/alice/statement", secret=served.secret(scope))
-    assert (answer.status, answer.json()["type"]) == (403, "/problems/forbidden")
-    assert "--scope statement" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -61,19 +61,6 @@ def test_compose_memoized_reports_cost_at_most_all_their_values(command: Command
 
 
 @pytest.mark.slow
-def test_ledger_admits_the_planned_memoized_reports(command: CommandLine) -> None:
-    made = ldp_budget.mechanism("one-bit-mean")(epsilon="0.5", maximum=10, rounding=10)
-    with Accountant(":memory:") as accountant:
-        accountant.set_policy("default", ["lifetime=1"])
-        spent = [accountant.spend("alice", made, label=str(day % 2)).status for day in range(365)]
-        assert set(spent) == {"spent"}
-        unlabelled = accountant.spend("bob", made, reports=3)
-        assert unlabelled.status == "spent", "two values of ε = 0.5 each bound all reports"
-        assert unlabelled.cost.epsilon == 1
-        assert accountant.spend("bob", made, reports=300).cost.epsilon == 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["basic", "zcdp", "gdp"])
 def test_ledger_admits_exactly_the_planned_reports(command: CommandLine, rule: str) -> None:
     rules = command.json(

@@ -54,21 +54,10 @@ def line(command: CommandLine) -> CommandLine:
     return command
 
 
-def test_revoke_prints_json(line: CommandLine) -> None:
-    line("api-key", "create", "app", "--scope", "spend")
-    assert line.json("api-key", "revoke", "app") == {"name": "app", "revoked": True}
-
-
 def test_publication_key_is_printed_as_json(line: CommandLine) -> None:
     made = line.json("publish", "key", "new", "--name", "ask.example.org/surveys")
     assert made["key"].startswith("ask.example.org/surveys+")
     assert line.json("publish", "key", "show") == made
-
-
-def test_new_plugin_prints_its_files_as_json(line: CommandLine, tmp_path: Path) -> None:
-    made = line.json("plugin", "new", "my-coin", "--to", tmp_path)
-    assert made["distribution"] == "ldp-budget-my-coin"
-    assert all((Path(made["folder"]) / name).is_file() for name in made["files"])
 
 
 @pytest.mark.slow

@@ -21,16 +21,6 @@ def first(tmp_path: Path) -> str:
     return path
 
 
-def test_ledger_move_without_yes_and_terminal_changes_nothing(
-    first: str, tmp_path: Path, command: CommandLine
-) -> None:
-    """`ledger move A B` closed A without a question."""
-    there = str(tmp_path / "there.db")
-    assert "there is no terminal to confirm it. Add --yes" in command.error("ledger", "move", first, there, code=2)
-    assert not Path(there).exists()
-    assert CommandLine(first).json("spend", "alice", "rr", "--epsilon", "0.5")["status"] == "spent"
-
-
 @pytest.mark.slow
 def test_ledger_move_with_a_wrong_place_names_it(first: str, tmp_path: Path, command: CommandLine) -> None:
     CommandLine(tmp_path / "other.db")("ledger", "init")

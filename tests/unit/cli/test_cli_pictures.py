@@ -87,9 +87,6 @@ def test_plot_has_the_format_of_its_suffix(command: CommandLine, tmp_path: Path,
         assert picture.read_bytes().startswith(MAGIC[suffix])
 
 
-# -- labels and fonts ----------------------------------------------------------------------------------------
-
-
 # -- estimate ------------------------------------------------------------------------------------------------
 
 
@@ -111,24 +108,3 @@ def test_plot_bars_have_label_interval_and_percent(command: CommandLine, tmp_pat
     for each, row in zip(axes.texts, rows, strict=True):
         assert re.search(rf"{row['answer']} .* {re.escape(each.get_text())} ", table)
         assert each.xy[1] == rows.index(row), "at its bar"
-
-
-# -- rounds --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def rounds(command: CommandLine, tmp_path: Path) -> list[Path]:
-    made = collection(command)
-    return [
-        reports(made, tmp_path / f"week-{week}.reports", [0] * 60 + [1] * (10 * week) + [2] * 20, seed=week)
-        for week in (1, 2, 3)
-    ]
-
-
-# -- compare -------------------------------------------------------------------------------------------------
-
-
-# -- calibrate -----------------------------------------------------------------------------------------------
-
-
-# -- balance -------------------------------------------------------------------------------------------------

@@ -28,9 +28,3 @@ def test_rotate_key_with_the_old_key_file_charges_no_user(command: CommandLine, 
     told = command.error("spend", "alice", "rr", "--epsilon", "1")
     assert "its key was rotated to secret 3" in told
     assert "Nothing was charged" in told
-
-
-def test_rotate_key_without_yes_and_terminal_changes_nothing(command: CommandLine, key: Path) -> None:
-    before = key.read_bytes()
-    assert "there is no terminal to confirm it. Add --yes" in command.error("ledger", "rotate-key", code=2)
-    assert key.read_bytes() == before

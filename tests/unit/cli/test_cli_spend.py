@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,20 +101,7 @@ def test_spend_without_ledger_or_policy_says_what_to_type(command: CommandLine) 
     )
 
 
-# -- policies ------------------------------------------------------------------------------------------------
-
-
-# -- balance -------------------------------------------------------------------------------------------------
-
-
 # -- which ledger --------------------------------------------------------------------------------------------
-
-
-def test_ledger_option_overrides_the_environment(budget: CommandLine, tmp_path: Path) -> None:
-    other = tmp_path / "other.db"
-    budget("--ledger", other, "policy", "set", "mine", "--limit", "lifetime=9")
-    assert [policy["name"] for policy in budget.json("--ledger", other, "policy", "list")] == ["mine"]
-    assert [policy["name"] for policy in budget.json("policy", "list")] == ["default"]
 
 
 def test_broken_ledger_is_an_error_of_every_command(budget: CommandLine) -> None:

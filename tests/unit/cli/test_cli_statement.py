@@ -112,8 +112,3 @@ def test_statement_never_replaces_a_file_unless_asked(charged: CommandLine, tmp_
     assert file.read_text(encoding="utf-8") == "mine"
     charged("statement", "alice", "--out", file, "--overwrite")
     assert "mine" not in file.read_text(encoding="utf-8")
-
-
-def test_statement_in_an_unknown_language_names_those_it_has(charged: CommandLine, tmp_path: Path) -> None:
-    said = charged("statement", "alice", "--out", tmp_path / "a.html", "--language", "fr", code=2).stderr
-    assert "--language must be one of en, ko, de: got fr" in said

@@ -39,13 +39,6 @@ def test_erase_asks_at_a_terminal(command: CommandLine, terminal: None) -> None:
     assert yes.stdout == '{\n  "user": "alice",\n  "erased": true\n}\n', "the question is no part of the answer"
 
 
-def test_erase_without_a_terminal_needs_yes(command: CommandLine) -> None:
-    assert "there is no terminal to confirm it. Add --yes" in command.error("erase", "alice", code=2)
-    assert "there is no terminal to confirm it. Add --yes" in command.error("ledger", "repair-clock", code=2)
-    assert command("erase", "alice", "--yes").stdout == "erased: alice\n"
-    assert command("erase", "alice").stdout == "alice was erased earlier. Nothing was changed\n"
-
-
 @pytest.mark.slow
 def test_erase_of_an_unknown_user_needs_unknown(command: CommandLine) -> None:
     told = command.error("erase", "alcie", "--yes")
@@ -85,9 +78,3 @@ def test_repair_clock_accepts_the_present_clock(command: CommandLine) -> None:
     assert command.json("balance", "alice")["limits"][0]["spent"]["epsilon"] == 2
     assert command.json("ledger", "stats")["entries_by_kind"]["clock"] == 1
     command("ledger", "verify")
-
-
-def test_repair_clock_asks_for_the_time(command: CommandLine, terminal: None) -> None:
-    asked = command("ledger", "repair-clock", input="n\n", code=1).stderr
-    assert f"Is it {datetime.now(UTC):%Y-%m-%d} " in asked
-    assert "nothing to repair" in command("ledger", "repair-clock", input="y\n").stdout

@@ -98,17 +98,6 @@ def test_me_without_a_valid_invitation_is_unauthorized(
     assert code(later.me()) == (401, "unauthorized")
 
 
-def test_invitation_is_no_api_key_and_an_api_key_is_no_invitation(
-    client: TestClient, accountant: Accountant, device: Device
-) -> None:
-    from ldp_budget_service.api_keys import ApiKeys
-
-    _, secret = ApiKeys(accountant).create("team", ["admin"])
-    assert code(client.get("/v1/me", headers={"Authorization": f"Bearer {secret}"})) == (401, "unauthorized")
-    for path in ("/v1/collections", "/v1/users/alice/balance", "/v1/policies/default", "/v1/ledger/stats"):
-        assert code(client.get(path, headers=device.bearer)) == (401, "unauthorized")
-
-
 @pytest.mark.slow
 def test_report_sent_again_is_charged_and_stored_once(
     device: Device, client: TestClient, accountant: Accountant
