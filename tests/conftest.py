@@ -176,9 +176,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Comma
     return begin
 
 
-@pytest.fixture(
-    params=[pytest.param(False, id="some"), pytest.param(True, id="all", marks=pytest.mark.exhaustive)],
-)
+@pytest.fixture(params=[pytest.param(False, id="some"), pytest.param(True, id="all", marks=pytest.mark.exhaustive)])
 def thorough(request: pytest.FixtureRequest) -> bool:
     """True in the exhaustive case of a test: try all values in place of some."""
     return bool(request.param)

@@ -9,10 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 import ldp_budget
-from ldp_budget import (
-    Accountant,
-    Mechanism,
-)
+from ldp_budget import Accountant, Mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget.accounting.admin_log import Record, _add
 from ldp_budget.accounting.principals import Principal

@@ -7,23 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from contract.acts import (
-    CURVE,
-    check,
-    coin,
-    everything,
-    in_threads,
-    promising,
-    spent,
-)
+from contract.acts import CURVE, check, coin, everything, in_threads, promising, spent
 from fixed_clock import Clock
-from ldp_budget import (
-    Accountant,
-    InvalidParameter,
-    KeyConflict,
-    LedgerError,
-    UnknownName,
-)
+from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
 from ldp_budget.errors import ClockError, ReservationConflict
 from ldp_budget.guarantees import Approximate
 

@@ -8,26 +8,10 @@ from typing import Any
 import pytest
 
 import ldp_budget
-from contract.acts import (
-    CURVE,
-    check,
-    coin,
-    everything,
-    in_threads,
-    made,
-    promising,
-    spent,
-)
+from contract.acts import CURVE, check, coin, everything, in_threads, made, promising, spent
 from contract.places import Place
 from fixed_clock import Clock
-from ldp_budget import (
-    Accountant,
-    InvalidParameter,
-    KeyConflict,
-    Limit,
-    RecordConflict,
-    UnknownName,
-)
+from ldp_budget import Accountant, InvalidParameter, KeyConflict, Limit, RecordConflict, UnknownName
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.errors import UserErased
 from ldp_budget.guarantees import Approximate

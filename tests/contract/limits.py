@@ -8,22 +8,10 @@ from decimal import Decimal
 import pytest
 
 import ldp_budget
-from contract.acts import (
-    CURVE,
-    check,
-    coin,
-    everything,
-    made,
-    promising,
-    spent,
-)
+from contract.acts import CURVE, check, coin, everything, made, promising, spent
 from contract.places import Place
 from fixed_clock import Clock
-from ldp_budget import (
-    Accountant,
-    InvalidParameter,
-    Mechanism,
-)
+from ldp_budget import Accountant, InvalidParameter, Mechanism
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Approximate, Memoised, Pure, ZeroConcentrated
 

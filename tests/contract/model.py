@@ -59,11 +59,7 @@ TAGS: tuple[tuple[str, ...], ...] = ((), (), (ONE,), (TWO,), (ONE, TWO), ("attri
 
 @cache
 def plans() -> tuple[Plan | None, ...]:
-    return (
-        None,
-        Plan(((TENTH, 3), (CURVE, 2)), Decimal("1e-6")),
-        Plan(((TENTH, 2), (SLACK, 2)), Decimal("1e-6")),
-    )
+    return (None, Plan(((TENTH, 3), (CURVE, 2)), Decimal("1e-6")), Plan(((TENTH, 2), (SLACK, 2)), Decimal("1e-6")))
 
 
 @dataclass(frozen=True)
@@ -145,11 +141,7 @@ MENU = {
         Terms(("lifetime=90,1e-3",), plan=1),
         Terms(("lifetime=2,1e-3",)),
     ),
-    "second": (
-        Terms((), plan=2),
-        Terms(("lifetime=90,1e-3",), plan=2),
-        Terms(("lifetime=2.3,1e-3",), plan=1),
-    ),
+    "second": (Terms((), plan=2), Terms(("lifetime=90,1e-3",), plan=2), Terms(("lifetime=2.3,1e-3",), plan=1)),
 }
 
 
@@ -208,13 +200,7 @@ class Model:
         return total
 
     def cost(
-        self,
-        user: str,
-        guarantee: Guarantee,
-        reports: int,
-        label: str | None,
-        period: str,
-        share: str | None = None,
+        self, user: str, guarantee: Guarantee, reports: int, label: str | None, period: str, share: str | None = None
     ) -> Costs:
         """Return the cost of more reports in a user's current window, or in that of a share."""
         if not isinstance(guarantee, Memoised):
@@ -669,10 +655,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # -- keys ---------------------------------------------------------------------------------------------
 
-    @rule(
-        asked=asked,
-        other=st.sampled_from(({"reports": 4}, {"label": "else"}, {"digest": "00"}, {"policy": "x"})),
-    )
+    @rule(asked=asked, other=st.sampled_from(({"reports": 4}, {"label": "else"}, {"digest": "00"}, {"policy": "x"})))
     def repeat(self, asked: tuple[dict[str, Any], Any, str | None], other: dict[str, Any]) -> None:
         request, first, share = asked
         if request["user"] not in self.model.erased:
@@ -712,11 +695,7 @@ class LedgerMachine(RuleBasedStateMachine):
             else:
                 refused[user] += 1
         result = self.by(share).spend_many(iter(users), **request)
-        assert result.to_json() == {
-            "spent": len(users) - refused.total(),
-            "refused": refused.total(),
-            "repeated": 0,
-        }
+        assert result.to_json() == {"spent": len(users) - refused.total(), "refused": refused.total(), "repeated": 0}
         assert Counter(result.refused_users) == refused
         return (users, request, refused, share) if keyed else multiple()
 

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contract.acts import (
-    POLL,
-    check,
-    content_of,
-    in_threads,
-    seal,
-    send,
-)
-from ldp_budget import (
-    Accountant,
-    KeyConflict,
-    UnknownName,
-)
+from contract.acts import POLL, check, content_of, in_threads, seal, send
+from ldp_budget import Accountant, KeyConflict, UnknownName
 from ldp_budget.accounting.books import note_of
 from ldp_budget.accounting.stored_reports import Taken
 from ldp_budget.errors import NameTaken, TooFewReports

@@ -7,9 +7,10 @@ or the server lies, the description is that of the honest mechanism it pretends 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +29,6 @@ from ldp_budget_mechanisms.bounded_noise import BoundedStaircase, printed_epsilo
 from ldp_budget_mechanisms.generalized_randomized_response import RandomSubstitution
 from ldp_budget_mechanisms.unary_encoding import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 from unary_rows import unary_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def bit_of(reports: Any, answer: int) -> Any:

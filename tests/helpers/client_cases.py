@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import ldp_budget
+from ldp_budget import Mechanism
 from ldp_budget.sampling import SeededStream, Stream
 from ldp_budget.sampling.memoisation import memo_words
 from ldp_budget.sdk.client_program import Program, falling, record
 from ldp_budget.sdk.domain import Words as WordDomain
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ldp_budget import Mechanism
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "tutorials" / "examples" / "ldp-budget-olh" / "src"))
 

@@ -204,11 +204,7 @@ def administered(accountant: Accountant, clock: Time) -> dict[str, Any]:
     clock.later()
     until = BEGUN + timedelta(days=365)
     [(_, token)] = Invitations(accountant).invite("party", ["grace"], until, round="1")
-    return {
-        "api_key": secret,
-        "invitation": token,
-        "shared": {"receipt": receipt.receipt, "status": receipt.status},
-    }
+    return {"api_key": secret, "invitation": token, "shared": {"receipt": receipt.receipt, "status": receipt.status}}
 
 
 def kept(accountant: Accountant, target: Path) -> dict[str, Any]:

@@ -10,14 +10,12 @@ import hashlib
 import json
 import math
 import random
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations, pairwise, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ldp_budget.registry.public_definition import digest_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 FAILED = "no report"
 _MOST_RUNS = 30_000

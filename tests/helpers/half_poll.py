@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
+from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
 POLL = ["poll", "oue", "--epsilon", "0.5", "--categories", "yes,no,perhaps"]

@@ -6,14 +6,12 @@ import atexit
 import json
 import shutil
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PACKAGE = Path(__file__).parents[2] / "clients" / "js"
 VECTORS = Path(__file__).parents[2] / "clients" / "vectors" / "cases"

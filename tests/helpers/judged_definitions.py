@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from client_cases import Recorder
 from ldp_budget.sampling import SeededStream, Stream
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
 from ldp_budget_verify.shipped_checkers import checker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 REFUSED, FAILED = "refused", "failed"
 _OWN = bytes(range(32))

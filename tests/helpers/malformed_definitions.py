@@ -9,16 +9,14 @@ from __future__ import annotations
 import copy
 import json
 import random
+from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from client_cases import CASES
 from generated_programs import Generator, odd_definition
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import About
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _NAMED = {"sue": ("a", "b", "c", "d", "무소속"), "ticks": tuple(f"option {i}" for i in range(10))}
 _SMALL = (

@@ -40,13 +40,7 @@ def main(ledger: str, users: str, which: str, shards: str, most: str) -> None:
             sys.stdin.read()
 
     with Accountant(ledger, create=False) as accountant:
-        result = accountant.spend_many(
-            users_of(users),
-            COIN,
-            key=RUN,
-            shard=(int(which), int(shards)),
-            on_batch=told,
-        )
+        result = accountant.spend_many(users_of(users), COIN, key=RUN, shard=(int(which), int(shards)), on_batch=told)
     print(json.dumps(result.to_json()))
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ldp_budget.sampling import Stream
 from ldp_budget.sdk.client_program import Program, float64
 from ldp_budget.sdk.vectorised_client import VectorisedClient
-
-if TYPE_CHECKING:
-    from ldp_budget.sampling import Stream
 
 
 def drawn_cells(

@@ -9,16 +9,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from command_line import CommandLine
 from ldp_budget import Accountant, mechanism
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.estimation import plain_rows
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 fsspec = pytest.importorskip("fsspec", reason="no fsspec: pip install 'ldp-budget[interop]'")
 pa = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")

@@ -16,14 +16,7 @@ from unittest.mock import patch
 
 from ldp_budget import Accountant
 from ldp_budget.accounting.principals import Principal
-from ldp_budget.errors import (
-    ClockError,
-    KeyConflict,
-    LdpBudgetError,
-    LedgerError,
-    ReservationConflict,
-    TooFewReports,
-)
+from ldp_budget.errors import ClockError, KeyConflict, LdpBudgetError, LedgerError, ReservationConflict, TooFewReports
 from ldp_budget.ledger import calendar, window_backfill
 from ldp_budget.ledger.keyed_hashing import Key
 from ldp_budget.ledger.write_queue import Submission, WriteQueue

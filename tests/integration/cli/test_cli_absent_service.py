@@ -6,15 +6,11 @@ import re
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from ldp_budget_cli import app
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 # -- a service that does not answer ------------------------------------------------------------------------------
 

@@ -7,12 +7,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from command_line import CommandLine
+from command_line import CommandLine
 
 
 @pytest.fixture

@@ -9,14 +9,12 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from command_line import CommandLine
 from half_poll import OUE, poll_of_a_half
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 
 @pytest.fixture

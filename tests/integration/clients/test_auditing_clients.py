@@ -5,19 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import ldp_budget
+from command_line import CommandLine
 from javascript import PACKAGE, node
 from ldp_budget import Collection, NotSupported
 from ldp_budget_verify.audit import subprocess_client
 from ldp_budget_verify.audit.subprocess_client import drawn_by
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 LEAKS = Path(__file__).parents[2] / "helpers" / "leaks.mjs"
 FOUR = Collection("four", ldp_budget.mechanism("oue")(epsilon=1, domain_size=4))

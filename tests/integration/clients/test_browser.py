@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +17,6 @@ from client_cases import CASES
 from javascript import PACKAGE, VECTORS
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import digest_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.exhaustive
 
@@ -98,8 +96,7 @@ def test_vectors_two_hundred_of_each_setting_agree(page: Any, many_vectors: Path
     agreed = {}
     for path in sorted(many_vectors.iterdir()):
         agreed[path.stem] = page.evaluate(
-            case_text("integration_browser.test_vectors_two_hundred_of_each_setting_agree.mjs"),
-            path.read_text(),
+            case_text("integration_browser.test_vectors_two_hundred_of_each_setting_agree.mjs"), path.read_text()
         )
         assert path.read_text().startswith((VECTORS / path.name).read_text().removesuffix("]}\n"))
     assert len(agreed) == len(CASES) + 1 >= 31
@@ -249,8 +246,5 @@ def test_outbox_and_budget_use_one_label(page: Any) -> None:
 
 
 def test_budget_without_an_outbox_is_migrated(page: Any) -> None:
-    said = sent(
-        page,
-        case_text("integration_browser.said.mjs"),
-    )
+    said = sent(page, case_text("integration_browser.said.mjs"))
     assert said == [False, "1"]

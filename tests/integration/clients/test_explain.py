@@ -161,10 +161,7 @@ OTHERS: dict[str, tuple[list[Any], int]] = {
         ],
         1,
     ),
-    "put together again": (
-        [["a", ["below", 6]], ["r", ["add", ["mul", 2, ["div", "a", 2]], ["and", "a", 1]]]],
-        1,
-    ),
+    "put together again": ([["a", ["below", 6]], ["r", ["add", ["mul", 2, ["div", "a", 2]], ["and", "a", 1]]]], 1),
     "no separate bit": ([["a", ["below", 6]], ["b", ["below", 6]], ["r", ["add", ["mul", 2, "a"], "b"]]], 1),
     "shuffled and chosen": (
         [

@@ -190,9 +190,7 @@ ATTACKS: dict[str, Callable[[], dict[str, Any]]] = {
     "the word in the hash function": lambda: changed("heavy-hitters", ["below", 65536], ["mod", "value", 65536]),
     "the word in the level": lambda: changed("heavy-hitters", ["at", "levels", "turn"], ["mod", "value", 3]),
     "a cell beside the randomized one": lambda: changed(
-        "heavy-hitters",
-        ["where", "kept", 0, ["add", 1, "others"]],
-        ["mul", "cell", ["add", 1, "others"]],
+        "heavy-hitters", ["where", "kept", 0, ["add", 1, "others"]], ["mul", "cell", ["add", 1, "others"]]
     ),
     "a cell that is kept for the value": lambda: changed(
         "loloha", ["kept_belows", "other", "cell", 2, 1], ["kept_belows", "other", "value", 2, 1]

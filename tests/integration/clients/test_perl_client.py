@@ -7,15 +7,12 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import make
 import pytest
 
 from client_cases import CASES
-
-if TYPE_CHECKING:
-    pass
 
 CLIENT = Path(__file__).parents[2] / "helpers" / "client.pl"
 VECTORS = Path(__file__).parents[3] / "clients" / "vectors" / "cases"

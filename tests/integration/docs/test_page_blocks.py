@@ -8,16 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from doc_blocks import (
-    ENDS,
-    Shell,
-    at_free_port,
-    blocks,
-    follow,
-    follow_chain,
-    page_environment,
-    record,
-)
+from doc_blocks import ENDS, Shell, at_free_port, blocks, follow, follow_chain, page_environment, record
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"

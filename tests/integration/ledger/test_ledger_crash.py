@@ -17,10 +17,7 @@ from contract.acts import check
 from ldp_budget import Accountant
 from ldp_budget.accounting import bulk_run
 
-KILLS = [
-    pytest.param(8, id="8-kills"),
-    pytest.param(70, id="70-kills", marks=pytest.mark.exhaustive),
-]
+KILLS = [pytest.param(8, id="8-kills"), pytest.param(70, id="70-kills", marks=pytest.mark.exhaustive)]
 
 
 def kill(path: Path, mode: str, kills: int) -> tuple[dict[str, dict[int, Any]], list[str]]:

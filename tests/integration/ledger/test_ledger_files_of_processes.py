@@ -7,14 +7,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ldp_budget import Accountant, Mechanism
-
-if TYPE_CHECKING:
-    pass
 
 Coin = Callable[[Any], Mechanism]
 
@@ -50,10 +47,6 @@ def path(tmp_path: Path, coin: Coin) -> Path:
 
 
 # -- many processes, killed ones, forked ones ----------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    pass
 
 
 @pytest.mark.exhaustive

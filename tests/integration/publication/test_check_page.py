@@ -318,10 +318,7 @@ def test_saved_page_checks_a_zip_with_receipt_and_proof(
     page.wait_for_selector("[data-asked=nokey]")
     page.fill("#key", offline_survey.key.verifier_key)
     page.get_by_role("button", name="Check", exact=True).click()
-    assert _verdict(page) == (
-        "proved",
-        "Your report is counted, and the estimate follows from the 30 reports.",
-    )
+    assert _verdict(page) == ("proved", "Your report is counted, and the estimate follows from the 30 reports.")
     said = page.inner_text("main")
     assert "Your charge of ε = 1 is one of 30" in said
     assert "A report reveals at most ε = 1.0" in said
@@ -333,10 +330,7 @@ def test_saved_page_without_a_receipt_proves_the_folder_and_warns(
     page.set_input_files("#files", _zipped(offline_survey.site, tmp_path / "site.zip", "", zipfile.ZIP_DEFLATED))
     page.fill("#key", offline_survey.key.verifier_key)
     page.get_by_role("button", name="Check", exact=True).click()
-    assert _verdict(page) == (
-        "warned",
-        "The estimate follows from the 30 reports. Your own part was not checked.",
-    )
+    assert _verdict(page) == ("warned", "The estimate follows from the 30 reports. Your own part was not checked.")
     assert "You gave no receipt." in page.inner_text("main")
 
 

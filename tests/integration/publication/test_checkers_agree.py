@@ -8,14 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mutated_checks import (
-    NODE,
-    books_by_python,
-    by_javascript,
-    mutated_books,
-    mutated_totals,
-    totals_by_python,
-)
+from mutated_checks import NODE, books_by_python, by_javascript, mutated_books, mutated_totals, totals_by_python
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node.js")
 MANY = [pytest.param(seed, 1000, marks=pytest.mark.exhaustive) for seed in range(2, 22)]

@@ -98,8 +98,7 @@ def enter(page: Any, secret: str) -> None:
 def cells(page: Any, name: str) -> list[list[str]]:
     """Return the cells of a table, open or collapsed."""
     rows = page.eval_on_selector_all(
-        f"[data-table={name}] tr",
-        "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))",
+        f"[data-table={name}] tr", "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
     return [[plain(cell) for cell in row] for row in rows]
 
@@ -340,9 +339,7 @@ def test_page_with_a_changed_file_does_not_run_it(browser: Any, site: Site, name
 def test_content_security_policy_blocks_other_scripts(opened: Open) -> None:
     page = opened(scope=None)
     found = page.evaluate(case_text("integration_dashboard.found.mjs"))
-    assert found == {
-        **{"eval": "EvalError", "markup": "TypeError", "inline": "TypeError", "elsewhere": "TypeError"},
-    }
+    assert found == {**{"eval": "EvalError", "markup": "TypeError", "inline": "TypeError", "elsewhere": "TypeError"}}
 
 
 @pytest.mark.exhaustive

@@ -207,8 +207,7 @@ def test_questionnaire_page_sends_nothing_if_the_loss_is_not_confirmed(site: Sit
     page = device()
     page.route(re.compile(r"/v1/collections/all$"), lambda route: route.fulfill(json=made))
     page.route(
-        re.compile(r"/v1/me$"),
-        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+        re.compile(r"/v1/me$"), lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]})
     )
     opened(page, site.link(f"believing {attack.__name__}", "all", agreed=False))
     assert page.locator("h1[data-problem=unconfirmed]").count() == 1

@@ -352,8 +352,7 @@ def test_page_with_program_that_gives_away_more_sends_nothing(
     page = device()
     page.route(re.compile(r"/v1/collections/commute$"), lambda route: route.fulfill(json=made))
     page.route(
-        re.compile(r"/v1/me$"),
-        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+        re.compile(r"/v1/me$"), lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]})
     )
     opened(page, site.link(f"believing {attack.__name__}", agreed=False))
     assert page.locator("h1[data-problem=unconfirmed]").count() == 1
@@ -378,8 +377,7 @@ def shown_with(site: Site, device: Any, name: str, change: Callable[[dict[str, A
     page = device()
     page.route(re.compile(r"/v1/collections/commute$"), lambda route: route.fulfill(json=made))
     page.route(
-        re.compile(r"/v1/me$"),
-        lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]}),
+        re.compile(r"/v1/me$"), lambda route: route.fulfill(json={**route.fetch().json(), "digest": made["digest"]})
     )
     return opened(page, site.link(name, agreed=False))
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,20 +17,11 @@ from hypothesis import strategies as st
 
 import ldp_budget
 from contract.acts import promising
-from ldp_budget import (
-    Accountant,
-    BudgetExceeded,
-    InvalidParameter,
-    LedgerError,
-    Limit,
-    Mechanism,
-)
+from fixed_clock import Clock
+from ldp_budget import Accountant, BudgetExceeded, InvalidParameter, LedgerError, Limit, Mechanism
 from ldp_budget.accounting.priced_mechanism import priced_mechanism_of
 from ldp_budget.guarantees import Pure, Unbounded, ZeroConcentrated
 from ledger_inside import tables
-
-if TYPE_CHECKING:
-    from fixed_clock import Clock
 
 Coin = Callable[[Any], Mechanism]
 

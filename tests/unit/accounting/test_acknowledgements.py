@@ -197,10 +197,7 @@ def test_writer_who_may_have_evaded_a_sub_limit_cannot_be_acknowledged(accountan
     assert not found.open_entries
 
 
-@pytest.mark.parametrize(
-    "tamper",
-    ["row", "link", "entry", "sum", "user", "changed record", "changed note"],
-)
+@pytest.mark.parametrize("tamper", ["row", "link", "entry", "sum", "user", "changed record", "changed note"])
 def test_changed_or_missing_rows_can_never_be_acknowledged(
     accountant: Accountant, monkeypatch: pytest.MonkeyPatch, tamper: str
 ) -> None:

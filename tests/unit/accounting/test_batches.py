@@ -12,15 +12,7 @@ import pytest
 from contract.acts import coin
 from contract.toy_store import ToyStore
 from fixed_clock import Clock
-from ldp_budget import (
-    Accountant,
-    Collection,
-    InvalidParameter,
-    KeyConflict,
-    LdpBudgetError,
-    LedgerError,
-    UnknownName,
-)
+from ldp_budget import Accountant, Collection, InvalidParameter, KeyConflict, LdpBudgetError, LedgerError, UnknownName
 from ldp_budget import mechanism as find
 from ldp_budget.accounting import batch
 from ldp_budget.accounting.batch import FAILED, Part, Spend, SpendResult

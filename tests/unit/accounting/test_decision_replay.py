@@ -154,10 +154,7 @@ def test_decide_with_older_sums_and_their_seal_refuses(database: Database, clock
             database.run(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
     clock.advance(days=days)
     with database.open(clock) as accountant:
-        for charge in (
-            lambda: accountant.spend("alice", coin(1)),
-            lambda: accountant.spend_many(["alice"], coin(1)),
-        ):
+        for charge in (lambda: accountant.spend("alice", coin(1)), lambda: accountant.spend_many(["alice"], coin(1))):
             with pytest.raises(LedgerError, match="sums of account 1 were changed"):
                 charge()
 
@@ -280,10 +277,7 @@ def test_decide_with_the_account_of_another_user_refuses(database: Database, clo
     for account, hashed in ((one, None), (other, first), (one, second)):
         database.run("UPDATE users SET user_hash = ? WHERE account = ?", hashed, account)
     with database.open(clock) as accountant:
-        for charge in (
-            lambda: accountant.spend("alice", coin(1)),
-            lambda: accountant.spend_many(["alice"], coin(1)),
-        ):
+        for charge in (lambda: accountant.spend("alice", coin(1)), lambda: accountant.spend_many(["alice"], coin(1))):
             with pytest.raises(LedgerError, match="sums of account 2 were changed"):
                 charge()
 

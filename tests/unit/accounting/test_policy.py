@@ -94,10 +94,7 @@ def test_limit_from_text_is_parsed(text: str, limit: Limit) -> None:
     assert as_limits([text, limit]) == (limit, limit)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    case_table("policy", "test_limit_with_invalid_values_raises"),
-)
+@pytest.mark.parametrize(("text", "message"), case_table("policy", "test_limit_with_invalid_values_raises"))
 def test_limit_with_invalid_values_raises(text: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message) as caught:
         Limit.parse(text)

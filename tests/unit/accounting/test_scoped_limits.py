@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,9 +16,6 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, Limit
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import LedgerError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UNIT = 10**9
 TENTH, QUARTER = (ldp_budget.mechanism("oue").calibrate(epsilon=each, domain_size=4) for each in ("0.1", "0.25"))

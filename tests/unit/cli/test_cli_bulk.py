@@ -7,17 +7,15 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from command_line import CommandLine
 from half_poll import OUE, poll_of_a_half
 from ldp_budget.accounting import bulk_run
 from ldp_budget.reports import charged_release
 from ldp_budget_cli import spend
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 
 @pytest.fixture

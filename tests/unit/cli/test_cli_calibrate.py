@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 
 import ldp_budget
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
-
+from command_line import CommandLine
 
 # -- calibrate -----------------------------------------------------------------------------------------------
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from command_line import CommandLine
+from command_line import CommandLine
 
 COMPOSE = ("compose", "oue", "--epsilon", "0.5", "--domain-size", 7, "--reports", 50, "--total-delta", "1e-6")
 

@@ -7,17 +7,15 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from command_line import CommandLine
 from ldp_budget import Accountant, NotSupported, mechanism
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.plugins import Registry
 from ldp_budget.registry.public_definition import digest_of
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 PARTIES = [
     "strong-democrat",
@@ -206,11 +204,7 @@ def test_estimate_of_charged_and_uncharged_reports_is_refused_unless_mixed(
         ({"user": ["alice", ""]}, 1, "column user, row 2 below the header"),
         ({"party": ["independent", "other"]}, 1, "column party, row 2 below the header"),
         ({"options": ["--policy", "none"]}, 1, "no policy is named 'none'"),
-        (
-            {"options": ["--spend", "--user-column", "name"]},
-            2,
-            "has no column 'name'. Columns: user, party",
-        ),
+        ({"options": ["--spend", "--user-column", "name"]}, 2, "has no column 'name'. Columns: user, party"),
         ({"options": ["--spend"]}, 2, "--user-column is missing: --spend needs the column of the users"),
         ({"out": "nowhere/r"}, 1, "nowhere does not exist. Nothing was written and no user was charged"),
         ({"out": "folder"}, 1, "cannot be written"),

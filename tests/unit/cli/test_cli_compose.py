@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import ldp_budget
 from case_files import case_table
+from command_line import CommandLine
 from ldp_budget import Accountant, Collection, Limit
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 
 @pytest.mark.slow
@@ -74,8 +72,7 @@ def test_ledger_admits_exactly_the_planned_reports(command: CommandLine, rule: s
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message", "code"),
-    case_table("cli_compose", "test_compose_and_plan_with_bad_input_name_it"),
+    ("arguments", "message", "code"), case_table("cli_compose", "test_compose_and_plan_with_bad_input_name_it")
 )
 def test_compose_and_plan_with_bad_input_name_it(
     command: CommandLine, arguments: tuple[object, ...], message: str, code: int

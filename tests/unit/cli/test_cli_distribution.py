@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from command_line import CommandLine
 
-if TYPE_CHECKING:
-    from command_line import CommandLine
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from command_line import CommandLine
+from command_line import CommandLine
 
 openpyxl = pytest.importorskip("openpyxl", reason="the extra excel is not installed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import pytest
@@ -13,13 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from case_files import case_table
+from command_line import CommandLine
 from ldp_budget._number_parsing import value_of
 from ldp_budget_cli.missing_values import MissingValues
 from ldp_budget_cli.people import Footers, why_no_user
 from ldp_budget_surveys.commands.text_lists import read_names, split_names
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 CAFE = "café"
 

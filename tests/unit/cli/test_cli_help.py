@@ -6,19 +6,16 @@ import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import pytest
 
+from command_line import CommandLine
 from ldp_budget.registry.plugins import registry
 from ldp_budget_cli.app import cli
 from ldp_budget_cli.mechanism_arguments import MechanismGroup
 
 pytestmark = pytest.mark.slow
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 
 def commands(group: click.Group, context: click.Context, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

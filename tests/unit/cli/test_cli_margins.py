@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from command_line import CommandLine
 from ldp_budget.reports.estimation import mean_margin, share_margin
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 pytestmark = pytest.mark.slow
 

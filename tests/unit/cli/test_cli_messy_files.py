@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from command_line import CommandLine
+from command_line import CommandLine
 
 PLAIN = "user,town,answer\nann,Köln,yes\nbob,Ulm,no\ncy,Bonn,no\n"
 SPREADSHEET = (

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from command_line import CommandLine
+from command_line import CommandLine
 
 TITLE = 'Well-being at <b>&" the clinic'
 HOSTILE = "<script>alert(1)</script>"

@@ -6,15 +6,12 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from case_files import case_text
+from command_line import CommandLine
 from ldp_budget_surveys.pages.translations import texts
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 TOML = case_text("cli_report_languages.survey.toml")
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from command_line import CommandLine
+from command_line import CommandLine
 
 
 def regions(command: CommandLine) -> None:

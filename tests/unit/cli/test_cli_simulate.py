@@ -6,7 +6,6 @@ import pytest
 
 from command_line import CommandLine
 
-SIMULATE = ("policy", "simulate", "default")
 OUE = ("oue", "--epsilon", "1", "--domain-size", "3")
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from command_line import CommandLine
-
+from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.1", "--domain-size", "7"]
 

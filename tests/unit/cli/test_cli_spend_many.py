@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from command_line import CommandLine
 from ldp_budget.accounting import bulk_run
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 OUE = ["oue", "--epsilon", "0.6", "--domain-size", "3"]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from case_files import case_table
+from command_line import CommandLine
 from ldp_budget_cli.tables import fitted
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 WIDTH = 80
 

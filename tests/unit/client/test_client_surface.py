@@ -10,10 +10,7 @@ from ldp_budget_service.client import Client
 
 def test_digest_is_keyed_by_the_api_key_and_the_data_is_not_sent() -> None:
     """The digested data may be answers; without the key they cannot be guessed."""
-    with (
-        Client("https://unreachable.invalid", "one") as one,
-        Client("https://unreachable.invalid", "other") as other,
-    ):
+    with Client("https://unreachable.invalid", "one") as one, Client("https://unreachable.invalid", "other") as other:
         assert one.keyed_digest(b"yes") == one.keyed_digest(bytearray(b"yes"))
         assert len({one.keyed_digest(b"yes"), one.keyed_digest(b"no"), other.keyed_digest(b"yes")}) == 3
 

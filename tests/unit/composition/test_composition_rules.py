@@ -234,10 +234,7 @@ def outcomes(pair: SymmetricPair) -> list[tuple[float, float]]:
 @pytest.mark.slow
 @settings(max_examples=30)
 @example(Decimal(1), 6)
-@given(
-    st.decimals(min_value="0.001", max_value=200, places=6),
-    st.integers(min_value=1, max_value=60),
-)
+@given(st.decimals(min_value="0.001", max_value=200, places=6), st.integers(min_value=1, max_value=60))
 def test_capacity_is_the_largest_sum_within_the_limit(epsilon: Decimal, power: int) -> None:
     delta = Decimal(10) ** -power
     rho, mu_squared = capacity("zcdp", epsilon, delta).rho, capacity("gdp", epsilon, delta).mu_squared

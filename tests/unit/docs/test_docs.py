@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doc_blocks import (
-    PAGES,
-    Command,
-    blocks,
-    commands,
-    differences,
-)
+from doc_blocks import PAGES, Command, blocks, commands, differences
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"

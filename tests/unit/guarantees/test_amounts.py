@@ -35,9 +35,7 @@ DIGITS = st.sampled_from([EPSILON_DIGITS, DELTA_DIGITS, RHO_DIGITS, MU_SQUARED_D
 
 # Amounts up to one with many digits, also far below one unit.
 AMOUNTS = st.builds(
-    lambda digits, exponent: Decimal(digits).scaleb(exponent),
-    st.integers(0, 10**30),
-    st.integers(-60, -30),
+    lambda digits, exponent: Decimal(digits).scaleb(exponent), st.integers(0, 10**30), st.integers(-60, -30)
 )
 
 

@@ -230,10 +230,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Collection.from_json": (Collection.from_json, {"data": POLL.to_json()}),
         "Collection.read_values": (POLL.read_values, {"texts": ["a"]}),
         "Collection.randomize": (Collection("r", RAPPOR).randomize, memo),
-        "Collection.randomize_column": (
-            POLL.randomize_column,
-            {"frame": {"answer": ["a"]}, "column": "answer"},
-        ),
+        "Collection.randomize_column": (POLL.randomize_column, {"frame": {"answer": ["a"]}, "column": "answer"}),
         "Collection.estimate": (POLL.estimate, {"reports": REPORTS}),
         "Collection.labels": (Collection("r", RAPPOR).labels, memo),
         "Collection.label_to_charge": (POLL.label_to_charge, {"label": "x"}),
@@ -334,10 +331,7 @@ def calls(accountant: Accountant) -> dict[str, Call]:
         "Partial.merge": (part.merge, {"other": part}),
         "Partial.estimate": (part.estimate, {"names": None}),
         "Partial.write": (part.write, {"path": "part"}),
-        "Partial.from_bytes": (
-            Partial.from_bytes,
-            {"data": part.to_bytes(), "collection": POLL, "place": "part"},
-        ),
+        "Partial.from_bytes": (Partial.from_bytes, {"data": part.to_bytes(), "collection": POLL, "place": "part"}),
         "checked": (certification.checked, {"mechanism": mechanism("oue")}),
         **{f"Overview.{name}": (getattr(overview, name), given) for name, given in of_overviews.items()},
         "Balance.shuffled": (accountant.balance("u").shuffled, {"users": 1000}),
@@ -425,12 +419,7 @@ def test_public_functions_are_all_tried_or_listed_with_a_reason(accountant: Acco
 
 
 IN_VAIN = (
-    *(
-        "Accountant.commit",
-        "Accountant.void",
-        "Accountant.erase",
-        "Accountant.record",
-    ),
+    *("Accountant.commit", "Accountant.void", "Accountant.erase", "Accountant.record"),
     *("Accountant.reservation", "read_reports", "open_partition", "aggregate", "partitions_in"),
 )
 """The requested object does not exist."""

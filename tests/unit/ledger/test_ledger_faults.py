@@ -519,10 +519,7 @@ def changed(old: Any) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "table",
-    case_table("ledger_faults", "test_verify_with_a_deleted_row_finds_it"),
-)
+@pytest.mark.parametrize("table", case_table("ledger_faults", "test_verify_with_a_deleted_row_finds_it"))
 def test_verify_with_a_deleted_row_finds_it(rich: Accountant, table: str) -> None:
     with tables(rich) as transaction:
         count = transaction.execute(f"SELECT count(*) FROM {table}").fetchone()[0]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +19,6 @@ from ldp_budget import Accountant, LedgerError, LedgerMissing, Mechanism
 from ldp_budget.accounting.upgrade import upgrade
 from ldp_budget.ledger.sqlite.schema import APPLICATION_ID, CANDIDATE_ID, SCHEMA_VERSION
 from ledger_inside import BusyWriter
-
-if TYPE_CHECKING:
-    pass
 
 Coin = Callable[[Any], Mechanism]
 

@@ -119,12 +119,7 @@ def test_void_leaves_the_sums_of_the_remaining_charges(steps: list[tuple[Any, ..
             elif step == "charge":
                 for policy in ("default", "zcdp"):
                     receipt = accountant.reserve(
-                        "alice",
-                        promising(what),
-                        reports=reports,
-                        label=label,
-                        policy=policy,
-                        expires=10**7 * 3,
+                        "alice", promising(what), reports=reports, label=label, policy=policy, expires=10**7 * 3
                     )
                     if receipt.status == "reserved":
                         made.append(Made(clock.now, what, reports, label, receipt.receipt or ""))

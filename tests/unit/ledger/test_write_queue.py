@@ -11,22 +11,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from contract.acts import check, coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, UnknownName
-from ldp_budget.ledger import write_queue
+from ldp_budget.ledger import Transaction, write_queue
 from ldp_budget.ledger.storage import Attempt, PartitionsFailedError
 from ldp_budget.ledger.write_queue import Work, WriteQueue, run_each
 from ledger_inside import BusyWriter, ledger_of, queue_of, waiting_in, writer_of
 from postgres_servers import wait_until
 from queue_callers import Call, Caller, EveryPartition, Transactions, queue_of_transactions, spends, together, works
-
-if TYPE_CHECKING:
-    from ldp_budget.ledger import Transaction
 
 pytestmark = pytest.mark.policy("lifetime=30")
 

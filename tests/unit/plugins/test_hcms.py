@@ -134,10 +134,7 @@ def test_report_is_one_number_for_function_coefficient_and_sign(hashes: int, wid
 
 
 @pytest.mark.exhaustive
-@given(
-    bits=st.integers(0, 7),
-    rows=st.lists(st.integers(-(2**40), 2**40), min_size=128, max_size=256),
-)
+@given(bits=st.integers(0, 7), rows=st.lists(st.integers(-(2**40), 2**40), min_size=128, max_size=256))
 def test_fast_transform_is_the_product_with_the_matrix(bits: int, rows: list[int]) -> None:
     size = 2**bits
     table = np.array(rows[: len(rows) // size * size]).reshape(-1, size)

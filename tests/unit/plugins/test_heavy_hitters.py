@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ldp_budget
+from command_line import CommandLine
 from ldp_budget import Collection, InvalidParameter, OutsideDomain, verify
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.sdk.domain import Words
 from ldp_budget_mechanisms._prefix_reports import CHILDREN, FoundLaw, FoundWords, PrefixFamily, _peeled, _users
-
-if TYPE_CHECKING:
-    from command_line import CommandLine
 
 HeavyHitters: Any = ldp_budget.mechanism("heavy-hitters")
 

@@ -23,12 +23,7 @@ RandomSubstitution: Any = ldp_budget.mechanism("random-substitution")
 SIGMAS = 4.5
 WARNER = [["0.75", "0.25"], ["0.25", "0.75"]]
 # Answers 0, 1, 2 of very different likelihoods, and a fourth report that says little.
-UNEVEN = [
-    ["0.6", "0.1", "0.2"],
-    ["0.1", "0.5", "0.1"],
-    ["0.2", "0.2", "0.4"],
-    ["0.1", "0.2", "0.3"],
-]
+UNEVEN = [["0.6", "0.1", "0.2"], ["0.1", "0.5", "0.1"], ["0.2", "0.2", "0.4"], ["0.1", "0.2", "0.3"]]
 
 
 def gamma_diagonal(size: int, gamma: Fraction) -> list[list[Fraction]]:

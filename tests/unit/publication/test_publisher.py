@@ -63,13 +63,7 @@ def test_every_respondent_can_check_her_part(survey: PublishedSurvey) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "answers", "epsilon"),
-    [
-        ("oue", 3, "1"),
-        ("sue", 9, "0.5"),
-        ("grr", 4, "1"),
-        ("grr", 300, "3"),
-        ("randomized-response", 2, "1"),
-    ],
+    [("oue", 3, "1"), ("sue", 9, "0.5"), ("grr", 4, "1"), ("grr", 300, "3"), ("randomized-response", 2, "1")],
 )
 def test_estimate_of_checker_equals_that_of_the_mechanism(
     tmp_path: Path, kind: str, answers: int, epsilon: str

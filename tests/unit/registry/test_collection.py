@@ -72,10 +72,7 @@ def test_definition_changed_is_refused(change: dict[str, Any]) -> None:
             lambda: Collection("poll", OUE, ("a", "b")),
             "categories must be 3 names, one for each answer of oue: got 2 names",
         ),
-        (
-            lambda: Collection("poll", OUE, ("a", "b", "b")),
-            "at least two distinct, non-empty names: got 'b' 2 times",
-        ),
+        (lambda: Collection("poll", OUE, ("a", "b", "b")), "at least two distinct, non-empty names: got 'b' 2 times"),
         (lambda: Collection("poll", OUE, ("a", "b", "")), "at least two distinct, non-empty names"),
         (
             lambda: Collection("age", AGE, ("a", "b")),

@@ -16,14 +16,7 @@ import pytest
 import ldp_budget
 from contract.acts import check
 from contract.places import InFile
-from ldp_budget import (
-    Accountant,
-    Collection,
-    InvalidParameter,
-    KeyConflict,
-    NotSupported,
-    ReportFileError,
-)
+from ldp_budget import Accountant, Collection, InvalidParameter, KeyConflict, NotSupported, ReportFileError
 from ldp_budget.reports.inbox import Inbox
 from ldp_budget.reports.report_file import open_reports, read_reports
 

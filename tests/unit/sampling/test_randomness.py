@@ -257,13 +257,7 @@ def test_stream_that_delivers_too_little_raises():
 @pytest.mark.parametrize("up", [False, True])
 @pytest.mark.parametrize(
     ("probability", "expected"),
-    [
-        (Decimal(0), 0),
-        (Decimal("0.5"), HALF),
-        (Fraction(3, 8), 3 << 61),
-        (Decimal(1), ONE),
-        (Fraction(1, ONE), 1),
-    ],
+    [(Decimal(0), 0), (Decimal("0.5"), HALF), (Fraction(3, 8), 3 << 61), (Decimal(1), ONE), (Fraction(1, ONE), 1)],
 )
 def test_exact_thresholds_are_not_rounded(probability, expected, up):
     assert threshold(probability, up=up) == expected
@@ -523,10 +517,7 @@ def test_normal_tails_match(deviates, limit):
 @pytest.mark.slow
 def test_normal_draws_are_independent(deviates):
     for lag in (1, 2, 3):
-        for first, second in (
-            (deviates[lag:], deviates[:-lag]),
-            (deviates[lag:] ** 2 - 1, deviates[:-lag] ** 2 - 1),
-        ):
+        for first, second in ((deviates[lag:], deviates[:-lag]), (deviates[lag:] ** 2 - 1, deviates[:-lag] ** 2 - 1)):
             assert abs((first * second).sum()) < SIGMAS * math.sqrt((first**2).sum() * (second**2).sum() / first.size)
 
 

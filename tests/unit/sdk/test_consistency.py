@@ -15,12 +15,7 @@ import ldp_budget
 from ldp_budget import NotSupported
 from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.sdk.accepted_values import Levels
-from ldp_budget.sdk.consistency import (
-    ConsistentEstimate,
-    consistent,
-    maximum_likelihood,
-    norm_sub,
-)
+from ldp_budget.sdk.consistency import ConsistentEstimate, consistent, maximum_likelihood, norm_sub
 from ldp_budget.sdk.estimates import CountEstimate
 
 COUNTS = st.lists(st.floats(-500, 1500), min_size=2, max_size=8)

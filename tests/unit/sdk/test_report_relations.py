@@ -58,12 +58,7 @@ class Made(FrequencyMechanism):
         return Program(answers(self.domain), tuple(steps[form]), layouts[form])
 
 
-@given(
-    st.integers(2, 9),
-    st.sampled_from(range(len(FORMS))),
-    st.integers(0, 40),
-    st.integers(0, 99),
-)
+@given(st.integers(2, 9), st.sampled_from(range(len(FORMS))), st.integers(0, 40), st.integers(0, 99))
 def test_relation_counts_and_columns_agree_for_every_form(size: int, form: int, users: int, seed: int) -> None:
     mechanism = Made(domain_size=size, form=form)
     reports = mechanism.randomize(np.zeros(users, int), rng=seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,9 +20,6 @@ from ldp_budget.registry.collections import collection_of
 from ldp_budget.reports.estimation import check_candidates
 from ldp_budget.reports.public_attributes import canonical_value
 from ldp_budget_surveys.questionnaires.surveys import Survey
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GRR = ldp_budget.mechanism("grr")
 CMS = ldp_budget.mechanism("cms")(epsilon=1, hashes=4, width=64)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_surveys.publication.publisher import Publisher
 from ldp_budget_verify.shipped_checkers import checker
 from survey_site import tokens, with_surveys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CHECKER = checker("check_books")
 COSTS = ("epsilon", "delta", "rho", "mu_squared")
@@ -261,10 +259,7 @@ def test_receipt_opens_its_proof_without_an_invitation(
         (0, "", "commute"),
         (0, "é", "commute"),
     ):
-        headers = {
-            "Charge-Mark": devices[place].marks["Charge-Mark"],
-            "Proof-Token": token.encode(),
-        }
+        headers = {"Charge-Mark": devices[place].marks["Charge-Mark"], "Proof-Token": token.encode()}
         assert code(client.get(f"/v1/collections/{name}/proof", headers=headers)) == (404, "no-charge")
     accountant.erase("user0")
     assert code(asked(0, tokens_of[0])) == (404, "no-charge")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+
+from fixed_clock import Clock
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
@@ -14,9 +16,6 @@ from ldp_budget import Accountant, Collection, mechanism
 from ldp_budget_service import create_app
 from ldp_budget_service.invitations import Invitations
 from survey_site import tokens, with_surveys
-
-if TYPE_CHECKING:
-    from fixed_clock import Clock
 
 
 @pytest.fixture

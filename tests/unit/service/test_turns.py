@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+
+from fixed_clock import Clock
 
 pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[service]'")
 from fastapi.testclient import TestClient
@@ -17,9 +19,6 @@ from ldp_budget_service.invitations import Invitations
 from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
 from ldp_budget_surveys.questionnaires.surveys import Survey
 from ldp_budget_surveys.rotation import Rotation
-
-if TYPE_CHECKING:
-    from fixed_clock import Clock
 
 SURVEY = Survey.from_json(
     {

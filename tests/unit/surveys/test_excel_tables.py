@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ldp_budget.errors import TableError
 from ldp_budget_surveys.excel_tables import Sheet, read_sheet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 openpyxl = pytest.importorskip("openpyxl", reason="the extra excel is not installed")
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from ldp_budget import Accountant, InvalidParameter, KeyConflict
 from ldp_budget_surveys.questionnaires.survey_collection import SurveyCollection, survey_collection
 from ldp_budget_surveys.questionnaires.surveys import Survey
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEALTH, INCOME, ADS = "attribute:health", "attribute:income", "purpose:ads"
 SMOKE = 'name = "smoke"\nkind = "yes-no"\nepsilon = 0.5\ntags = ["attribute:health"]'

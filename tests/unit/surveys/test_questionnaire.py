@@ -130,11 +130,7 @@ ONE, TWO, HALF = Pure(Decimal(1)), Pure(Decimal(2)), Pure(Decimal("0.5"))
         ),
         ([HALF, TWO, ONE], 2, Pure(Decimal(3))),
         ([HALF, TWO, ONE], 1, TWO),
-        (
-            [ONE, Approximate(Decimal("0.5"), Decimal("1e-6"))],
-            1,
-            Approximate(Decimal(1), Decimal("1e-6")),
-        ),
+        ([ONE, Approximate(Decimal("0.5"), Decimal("1e-6"))], 1, Approximate(Decimal(1), Decimal("1e-6"))),
         ([ONE, Approximate(TWO.bound, Decimal("1e-6"))], 2, Approximate(Decimal(3), Decimal("1e-6"))),
     ],
 )

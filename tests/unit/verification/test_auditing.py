@@ -14,26 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ldp_budget
-from broken_mechanisms import (
-    AlgorithmTwoLnGamma,
-    ChainedGrr,
-    FreshEveryTime,
-    OnlySetsBits,
-    PrintedRowTwo,
-)
+from broken_mechanisms import AlgorithmTwoLnGamma, ChainedGrr, FreshEveryTime, OnlySetsBits, PrintedRowTwo
 from careless_mechanisms import SparesAnAnswer
 from ldp_budget import FrequencyMechanism
 from ldp_budget.guarantees import Approximate, Guarantee, Pure
 from ldp_budget.sampling import ONE, bernoulli, integers, open_stream
 from ldp_budget.sdk.parameters import integer
 from ldp_budget_verify.audit import audit
-from ldp_budget_verify.audit.events import (
-    certified_bound,
-    keys_of,
-    likely_bounds,
-    lower_end,
-    upper_end,
-)
+from ldp_budget_verify.audit.events import certified_bound, keys_of, likely_bounds, lower_end, upper_end
 from unary_rows import unary_rows
 
 

@@ -12,10 +12,7 @@ from client_cases import CASES
 from ldp_budget import Mechanism, NotSupported
 from ldp_budget.sdk.client_program import Program, uint
 from ldp_budget_verify import Broken, NotChecked
-from ldp_budget_verify.contract.client_checks import (
-    program_draws_what_the_client_draws,
-    program_law_is_the_channel,
-)
+from ldp_budget_verify.contract.client_checks import program_draws_what_the_client_draws, program_law_is_the_channel
 from ldp_budget_verify.law.all_outcomes import law
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [

@@ -156,11 +156,7 @@ def test_memoized_guarantee_is_compared_with_two_reports_of_one_secret() -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("memo", "steps"),
-    [
-        ("one", (("one", 1),)),
-        ("half", (("half", ["shr", "value", 1]),)),
-        ("noise", (("noise", ["below", 7]),)),
-    ],
+    [("one", (("one", 1),)), ("half", (("half", ["shr", "value", 1]),)), ("noise", (("noise", ["below", 7]),))],
 )
 def test_memo_that_omits_part_of_the_answer_is_violated(memo: str, steps: Any) -> None:
     """Reports of two answers would be charged as one."""

@@ -52,11 +52,7 @@ def test_law_of_buckets_doubled_by_a_hidden_bit_is_unknown() -> None:
     drawn = [("wide", ["below", str(2**40)]), ("f", ["belows_from", 2, 1]), ("b", ["floyd", "f", 2])]
     sent = ("s", ["where", "own", "b", ["mul", 2, "b"]])
     made = program(
-        [*kept_or_other(2), *drawn, sent],
-        ["uint", "u", 1, 1],
-        ["uint", "s", 1, 1],
-        ["uint", "wide", 8, 1],
-        answers=2,
+        [*kept_or_other(2), *drawn, sent], ["uint", "u", 1, 1], ["uint", "s", 1, 1], ["uint", "wide", 8, 1], answers=2
     )
     with pytest.raises(Unknown):
         law_of(made)

@@ -43,11 +43,7 @@ SETS = (("others", ["subset", D - 1, 2]), ("place", ["below", 2]), ("row", SKIP)
 PUT = ["put", "row", "place", ["where", "k", "value", ["at", "row", "place"]]]
 BUCKETS = (("f", ["bits", HALF, 2]), ("d", ["belows_from", D - 1, 2]), ("b", ["floyd", "d", D - 1]))
 MARKED = (("x", ["xor", ["eq", "b", "value"], "f"]), ("r", ["add", ["mul", 2, "b"], "x"]))
-TURN = [
-    "xor",
-    "w",
-    ["where", ["eq", ["parity", ["and", "w", "c"]], "k"], ["xor", "c", ["sub", "c", 1]], 0],
-]
+TURN = ["xor", "w", ["where", ["eq", ["parity", ["and", "w", "c"]], "k"], ["xor", "c", ["sub", "c", 1]], 0]]
 
 LEAKS = {
     # what is sent besides
