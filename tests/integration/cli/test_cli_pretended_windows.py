@@ -13,7 +13,6 @@ import ldp_budget
 from command_line import CommandLine
 from ldp_budget import Accountant, Collection
 from ldp_budget.accounting.principals import LOCAL
-from postgres_places import new_ledger
 from pretended_windows import CONSOLE, PretendedWindows
 from service_places import Keys, shared_service
 
@@ -88,12 +87,6 @@ def test_ledger_file_on_windows_gives_one_sentence_and_writes_nothing(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_service_on_windows_is_refused_in_one_sentence(windows: Run) -> None:
-    error = windows("serve", "--in-memory", "--port", "0", code=1).stderr
-    assert error.startswith("Error: the service runs on Linux and macOS.")
-    assert error.count("\n") == 1
-
-
 def test_demo_and_calculations_run_on_windows(windows: Run, tmp_path: Path) -> None:
     shown = windows("demo").stdout
     assert "the largest epsilon of one poll" in shown, "the console has no ε"
@@ -107,12 +100,6 @@ def test_demo_and_calculations_run_on_windows(windows: Run, tmp_path: Path) -> N
     assert (tmp_path / "total.json").exists()
     compared = windows("compare", "--epsilon", 1, "--domain-size", 4, "--users", 100, "--csv").stdout
     assert "oue" in compared
-
-
-def test_existing_ledger_file_leaves_calculations_alone(windows: Run, mood: Path) -> None:
-    linux = {"LDP_BUDGET_LEDGER": str(mood.with_name("linux.db"))}
-    windows("compose", "oue", "--epsilon", 1, "--domain-size", 4, "--reports", 3, **linux)
-    assert windows("compose", "mood", "--reports", 3, code=1, **linux).stderr.endswith(SENTENCE)
 
 
 def test_reports_are_drawn_and_estimated_without_a_ledger_on_windows(windows: Run, mood: Path) -> None:
@@ -146,31 +133,6 @@ def test_client_of_a_service_works_on_windows(windows: Run, mood: Path, tmp_path
         )
         assert windows("--script", script, **there).stdout.split() == ["True"]
         assert [entry["kind"] for entry in ledger.history("ann")] == ["spent"]
-
-
-def test_sdk_on_windows_draws_and_estimates(windows: Run, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import ldp_budget\n"
-        "oue = ldp_budget.mechanism('oue').calibrate(epsilon=1, domain_size=3)\n"
-        "print(len(oue.estimate(oue.randomize([0, 1, 2, 2])).counts))\n"
-        "with ldp_budget.Accountant(':memory:') as accountant:\n"
-        "    accountant.set_policy('default', ['lifetime=2'])\n"
-        "    print(accountant.spend('ann', oue).status)\n",
-        encoding="utf-8",
-    )
-    assert windows("--script", script).stdout.split() == ["3", "spent"]
-
-
-def test_ledger_on_postgres_charges_from_windows(windows: Run, mood: Path, tmp_path: Path) -> None:
-    there = {"LDP_BUDGET_LEDGER": new_ledger(2)}
-    windows("policy", "set", "default", "--limit", "lifetime=8", **there)
-    windows("collection", "add", "mood", "grr", "--epsilon", 2, "--categories", "good,fair,bad", **there)
-    charged = ("--column", "mood", "--user-column", "user", "--spend", "--out", "mood.reports")
-    assert "3 reports" in "".join(windows("randomize", "mood", "a.csv", *charged, **there).stderr)
-    assert not (tmp_path / "mood.reports.partial").exists()
-    assert json.loads(windows("ledger", "verify", "--json", **there).stdout)["ok"]
-    assert json.loads(windows("balance", "ünal", "--json", **there).stdout)["user"] == "ünal"
 
 
 def test_pretended_command_gives_the_result_of_a_real_one(windows: Run, tmp_path: Path) -> None:
