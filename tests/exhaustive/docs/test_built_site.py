@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import zlib
@@ -129,18 +128,6 @@ def test_sidebar_of_the_site_is_grouped_and_opens_the_group_of_the_page(site: Pa
     groups = re.findall(r"<details class=.group.( open)?><summary class=.caption.>([^<]*)<", text)
     assert len(groups) >= 8
     assert [name for state, name in groups if state] == ["Operate"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no Chromium")
-    with sync.sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield made
-        made.close()
 
 
 @pytest.mark.parametrize(
