@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from hypothesis import strategies as st
 
 import ldp_budget
 from composition_oracle import ORACLE_ERROR, mp, mpf, number, random_charges, response_delta, true_delta
+from exact_numbers import golden_rows
 from ldp_budget.composition import compose, compose_delta
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import (
@@ -31,14 +30,6 @@ from ldp_budget.guarantees import (
     ZeroConcentrated,
 )
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "golden.json").read_text())["values"]
-
-
-def golden(name: str) -> list[Any]:
-    rows = [row for row in GOLDEN if row["fn"] == name]
-    assert rows
-    return [pytest.param(row, id=f"{name}-{i}") for i, row in enumerate(rows)]
-
 
 def assert_encloses(lower: float, upper: float, value: str, looseness: float) -> None:
     """lower <= value <= upper, all within `looseness`, relatively. Reference values are rounded themselves."""
@@ -51,7 +42,7 @@ def assert_encloses(lower: float, upper: float, value: str, looseness: float) ->
 # -- reference values -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", golden("compose_eps_at_delta"))
+@pytest.mark.parametrize("row", golden_rows("compose_eps_at_delta"))
 def test_exact_epsilon_of_equal_reports_matches(row: dict[str, Any]) -> None:
     parameters = row["params"]
     pair = SymmetricPair(parameters["eps0"], row["tau"])
@@ -59,14 +50,14 @@ def test_exact_epsilon_of_equal_reports_matches(row: dict[str, Any]) -> None:
     assert_encloses(total.lower, total.epsilon, row["value"], 1e-9)
 
 
-@pytest.mark.parametrize("row", golden("compose_delta_at_eps"))
+@pytest.mark.parametrize("row", golden_rows("compose_delta_at_eps"))
 def test_exact_delta_of_equal_reports_matches(row: dict[str, Any]) -> None:
     parameters = row["params"]
     pair = SymmetricPair(parameters["eps0"], row["tau"])
     assert_encloses(*compose_delta([(pair, parameters["k"])], float(parameters["eps"])), row["value"], 1e-9)
 
 
-@pytest.mark.parametrize("row", golden("kov_delta_i") + golden("kov_delta_i_approx"))
+@pytest.mark.parametrize("row", golden_rows("kov_delta_i") + golden_rows("kov_delta_i_approx"))
 def test_exact_matches_kairouz_oh_viswanath(row: dict[str, Any]) -> None:
     """δ at ε' = (k - 2i)ε of k reports that are (ε, δ₀)-LDP each."""
     parameters = row["params"]
@@ -76,7 +67,7 @@ def test_exact_matches_kairouz_oh_viswanath(row: dict[str, Any]) -> None:
     assert_encloses(*compose_delta([(report, count)], float(at)), row["value"], 1e-9)
 
 
-@pytest.mark.parametrize("row", golden("murtagh_vadhan_delta"))
+@pytest.mark.parametrize("row", golden_rows("murtagh_vadhan_delta"))
 def test_exact_matches_murtagh_vadhan(row: dict[str, Any]) -> None:
     parameters = row["params"]
     charges = [(Pure(epsilon), 1) for epsilon in parameters["eps_list"]]
@@ -85,14 +76,14 @@ def test_exact_matches_murtagh_vadhan(row: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.some(2)
-@pytest.mark.parametrize("row", golden("laplace_delta"))
+@pytest.mark.parametrize("row", golden_rows("laplace_delta"))
 def test_exact_of_laplace_matches_the_reference(row: dict[str, Any]) -> None:
     parameters = row["params"]
     noise = Laplace(parameters["eps0"])
     assert_encloses(*compose_delta([(noise, parameters["k"])], float(parameters["eps"])), row["value"], 1e-7)
 
 
-@pytest.mark.parametrize("row", golden("gaussian_compose_delta"))
+@pytest.mark.parametrize("row", golden_rows("gaussian_compose_delta"))
 def test_exact_of_gaussian_matches_the_reference(row: dict[str, Any]) -> None:
     parameters = row["params"]
     # The values of σ divide S exactly in decimals.

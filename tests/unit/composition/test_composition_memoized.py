@@ -11,6 +11,7 @@ from fractions import Fraction
 import pytest
 
 import ldp_budget
+from exact_numbers import hockey_stick
 from ldp_budget import compose
 from ldp_budget.composition.rules import of_one_question
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Guarantee, Memoised, Pure
@@ -78,10 +79,6 @@ class Strategy:
                 same = [run[place] == kept[self.chosen[run[:place]][side]] for place in range(REPORTS)]
                 found[run] += weight * math.prod(1 - FLIP if each else FLIP for each in same)
         return found
-
-
-def hockey_stick(pairs: list[tuple[Fraction, Fraction]], odds: Fraction) -> Fraction:
-    return sum((p - odds * q for p, q in pairs if p > odds * q), Fraction(0))
 
 
 @pytest.mark.slow

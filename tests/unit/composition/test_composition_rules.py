@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from composition_oracle import mp, mpf
+from exact_numbers import golden_rows
 from ldp_budget.composition import RULES, Bound, capacity, compose, compose_delta, filter_rule, measure_of, rule_named
 from ldp_budget.composition.filters import epsilon_of_rho, gaussian_epsilon, log_bounds, suited_order
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
@@ -34,13 +33,6 @@ from ldp_budget.guarantees import (
 )
 from ldp_budget.guarantees.costs import measured
 from ldp_budget.guarantees.fixed_point import MU_SQUARED_DIGITS, RHO_DIGITS, from_units
-
-GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "golden.json").read_text())["values"]
-
-
-def golden(name: str) -> list[dict[str, Any]]:
-    return [row for row in GOLDEN if row["fn"] == name]
-
 
 # -- basic ----------------------------------------------------------------------------------------------------
 
@@ -65,7 +57,7 @@ def test_basic_charges_a_gaussian_its_calibration_point_only() -> None:
 # -- zcdp -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", golden("zcdp_rho_rr") + golden("zcdp_rho_laplace"))
+@pytest.mark.parametrize("row", golden_rows("zcdp_rho_rr") + golden_rows("zcdp_rho_laplace"))
 def test_zcdp_rho_of_one_report_matches(row: dict[str, Any]) -> None:
     epsilon = row["params"]["eps"]
     guarantee = Laplace(epsilon) if row["fn"] == "zcdp_rho_laplace" else Pure(epsilon)
@@ -74,7 +66,7 @@ def test_zcdp_rho_of_one_report_matches(row: dict[str, Any]) -> None:
     assert abs(mpf(str(rho)) / mpf(row["value"]) - 1) < 1e-28
 
 
-@pytest.mark.parametrize("row", golden("zcdp_to_eps_cks_opt"))
+@pytest.mark.parametrize("row", golden_rows("zcdp_to_eps_cks_opt"))
 def test_zcdp_conversion_matches_the_optimum(row: dict[str, Any]) -> None:
     """Fifteen digits of these reference values are reliable."""
     epsilon = epsilon_of_rho(Decimal(row["params"]["rho"]), Decimal(row["params"]["delta"]))
@@ -114,7 +106,7 @@ def test_zcdp_tau_must_not_shrink_rho(epsilon: float, tau: float) -> None:
 # -- gdp ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", golden("gaussian_compose_delta"))
+@pytest.mark.parametrize("row", golden_rows("gaussian_compose_delta"))
 def test_gdp_of_gaussians_adds_squares(row: dict[str, Any]) -> None:
     parameters = row["params"]
     noise = Gaussian(Decimal(parameters["sensitivity"]) / Decimal(parameters["sigma"]))

@@ -6,11 +6,9 @@ The oracle needs no root finding: δ falls as σ grows, so σ is right if δ(σ)
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import sys
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -20,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf
 
+from exact_numbers import golden_rows
 from ldp_budget.guarantees.gaussian_calibration import gaussian_delta, gaussian_log_delta, gaussian_sigma, mu_of_pure
 
 METHODS = ["tail", "exact"]
@@ -77,11 +76,7 @@ def random_cases(count: int, seed: int) -> list[tuple[float, float, float]]:
 
 def golden(name: str, *columns: str) -> list[tuple[list[float], mpf]]:
     """The parameters and the value of the golden cases of `name`."""
-    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
-        "values"
-    ]
-    found = [v for v in values if v["fn"] == name]
-    return [([float(v["params"][c]) for c in columns], mpf(v["value"])) for v in found]
+    return [([float(row["params"][c]) for c in columns], mpf(row["value"])) for row in golden_rows(name)]
 
 
 # σ for a target

@@ -18,6 +18,7 @@ import pytest
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import hockey_stick
 from ldp_budget import compose
 from ldp_budget.guarantees import FinitePair, Guarantee, Pure, from_json
 from ldp_budget.guarantees.fixed_point import float_below
@@ -36,10 +37,6 @@ GAMMAS = [None, "0.02", "0.25", "0.3", "0.3333333", "0.4", "0.5", "0.7", "0.99"]
 def listed(promise: Guarantee) -> list[tuple[Fraction, Fraction]]:
     assert isinstance(promise, FinitePair)
     return list(promise.outcomes)
-
-
-def hockey_stick(pair: list[tuple[Fraction, Fraction]], odds: Fraction) -> Fraction:
-    return sum((p - odds * q for p, q in pair if p > odds * q), Fraction(0))
 
 
 # -- the densities ---------------------------------------------------------------------------------------------

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations, product
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -17,6 +15,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import golden_rows
 from ldp_budget.sampling import SeededStream
 from ldp_budget_mechanisms._interval_grid import WindowChannel
 from ldp_budget_mechanisms.bounded_noise import epsilon_hat, printed_epsilon_hat
@@ -25,7 +24,6 @@ from step_draws import drawn_cells
 
 BoundedStaircase = ldp_budget.mechanism("bounded-staircase")
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "data" / "golden.json").read_text())["values"]
 
 epsilons = st.decimals("1e-8", 1000, places=8)
 gammas = st.decimals(0, 1, places=6)
@@ -33,7 +31,7 @@ gammas = st.decimals(0, 1, places=6)
 
 def golden(fn: str) -> list[tuple[Decimal, Decimal, dict[str, str]]]:
     """(ε, γ, entry) of the reference values of a function."""
-    entries = [entry for entry in GOLDEN if entry["fn"] == fn]
+    entries = golden_rows(fn)
     return [(Decimal(entry["params"]["eps"]), Decimal(entry["params"]["gamma"]), entry) for entry in entries]
 
 

@@ -16,6 +16,7 @@ import pytest
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact
 from ldp_budget import InvalidParameter, NotSupported, OutsideDomain
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.hash_families import HashFamily
@@ -26,19 +27,6 @@ Hcms: Any = ldp_budget.mechanism("hcms")
 both = pytest.mark.parametrize("sketch", [Cms, Hcms], ids=["cms", "hcms"])
 
 EPSILONS = ["1e-6", "0.1", "1", "2.718281828459045235360287", "8", "40"]
-
-
-@pytest.fixture(autouse=True)
-def sixty_digits() -> Any:
-    with mpmath.workdps(60):
-        yield
-
-
-def exact(number: Any) -> mpf:
-    """The number itself, a float by its binary value."""
-    if isinstance(number, Fraction):
-        return mpf(number.numerator) / number.denominator
-    return mpf(number) if isinstance(number, float | int) else mpf(str(number))
 
 
 def cells(mechanism: Any, values: Any) -> Any:
@@ -335,9 +323,6 @@ def test_reports_without_noise_and_collisions_are_counted_exactly(sketch: Any) -
     else:
         # A user who holds a value supports it; another user half the time.
         assert (support >= [3, 1, 0, 2, 0]).all()
-
-
-# -- reports and aggregates -----------------------------------------------------------------------------------
 
 
 # -- values, candidates, declarations -------------------------------------------------------------------------

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -18,6 +16,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact, golden, secrets
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, FinitePair, Memoised, SymmetricPair, Unbounded
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
@@ -29,23 +28,8 @@ SHAPES = [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (4, 2), (4, 3), (5, 4)]
 shapes = pytest.mark.parametrize(("buckets", "bits"), SHAPES)
 
 
-@pytest.fixture(autouse=True)
-def fifty_digits() -> Any:
-    with mpmath.workdps(50):
-        yield
-
-
-def exact(number: Fraction | Decimal | int) -> mpf:
-    return mpf(number.numerator) / number.denominator if isinstance(number, Fraction) else mpf(str(number))
-
-
 def made(buckets: int, bits: int, epsilon: object = 1, **more: Any) -> Any:
     return DBitFlip.calibrate(epsilon=epsilon, buckets=buckets, bits=bits, **more)
-
-
-def secrets(count: int, start: int = 0) -> list[bytes]:
-    """The secrets of `count` users."""
-    return [user.to_bytes(16, "little") for user in range(start, start + count)]
 
 
 def unpack(mechanism: Any, reports: Any) -> tuple[Any, Any]:
@@ -247,14 +231,7 @@ def stream_law(mechanism: Any, drawn: tuple[int, ...], values: tuple[int, ...]) 
     return result
 
 
-def golden() -> list[tuple[dict[str, Any], dict[str, str]]]:
-    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
-        "values"
-    ]
-    return [(value["params"], value["value"]) for value in values if value["fn"] == "dbitflip_memo_pure_caps"]
-
-
-@pytest.mark.parametrize(("params", "value"), golden(), ids=str)
+@pytest.mark.parametrize(("params", "value"), golden("dbitflip_memo_pure_caps"), ids=str)
 def test_caps_are_the_reference_values(params: dict[str, Any], value: dict[str, str]) -> None:
     mechanism = made(params["k"], params["d"], params["eps"], memoize=True)
     guarantee = mechanism.guarantee
@@ -337,6 +314,3 @@ def test_ledger_charges_a_memoized_value_once_and_refuses_it_under_relation_any(
         assert not accountant.spend("alice", mechanism, label="c")
         assert not accountant.spend("bob", mechanism, policy="strict")
         assert accountant.spend("bob", mechanism.replace(memoize=False), policy="strict")
-
-
-# -- bad input ------------------------------------------------------------------------------------------------

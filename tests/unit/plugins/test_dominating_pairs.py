@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import ldp_budget
+from exact_numbers import hockey_stick
 from ldp_budget import compose
 from ldp_budget.guarantees import FinitePair, Guarantee, SymmetricPair
 from ldp_budget.guarantees.dominating_pairs import dominating_pair, joined
@@ -50,10 +51,6 @@ def masses(promise: Guarantee) -> list[tuple[Fraction, Fraction]]:
     tau, odds = Fraction(promise.tau), Fraction(promise.bound.exp())
     high, low = tau * odds / (1 + odds), tau / (1 + odds)
     return [(high, low), (low, high), (1 - tau, 1 - tau)]
-
-
-def hockey_stick(pair: list[tuple[Fraction, Fraction]], odds: Fraction) -> Fraction:
-    return sum((max(Fraction(0), p - odds * q) for p, q in pair), Fraction(0))
 
 
 def assert_dominated(

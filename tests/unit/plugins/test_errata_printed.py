@@ -23,12 +23,6 @@ Gaussian: Any = ldp_budget.mechanism("gaussian")
 LOSSES = ["0.01", "0.5", "1", "2", "5"]
 
 
-@pytest.fixture(autouse=True)
-def fifty_digits() -> Any:
-    with mpmath.workdps(50):
-        yield
-
-
 # -- trvoid's post: unary encoding -----------------------------------------------------------------------------
 
 

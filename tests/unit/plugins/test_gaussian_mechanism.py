@@ -6,10 +6,8 @@ declared decimals to the stated σ, because a double may be on the wrong side of
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact, golden
 from ldp_budget import InvalidParameter, NotSupported
 
 Gaussian: Any = ldp_budget.mechanism("gaussian")
@@ -28,31 +27,11 @@ UNIT = {"lower": 0, "upper": 1}
 TARGET = {"epsilon": 1, "delta": "1e-5"}
 
 
-@pytest.fixture(autouse=True)
-def sixty_digits() -> Any:
-    with mpmath.workdps(60):
-        yield
-
-
-def exact(number: Decimal | Fraction | float | str) -> mpf:
-    """The number itself, a float by its binary value."""
-    if isinstance(number, Fraction):
-        return mpf(number.numerator) / number.denominator
-    return mpf(str(number)) if isinstance(number, Decimal | str) else mpf(number)
-
-
 def delta_of(sigma: mpf, epsilon: mpf, sensitivity: mpf, method: str) -> mpf:
     """δ of a given σ: the printed formula of FedTensor's post, and Balle and Wang's."""
     a, b = sensitivity / (2 * sigma), epsilon * sigma / sensitivity
     tail = mpmath.ncdf(a - b)
     return tail if method == "tail" else tail - mpmath.exp(epsilon) * mpmath.ncdf(-a - b)
-
-
-def golden(name: str) -> list[tuple[dict[str, str], str]]:
-    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
-        "values"
-    ]
-    return [(value["params"], value["value"]) for value in values if value["fn"] == name]
 
 
 # -- the promise ----------------------------------------------------------------------------------------------
@@ -203,6 +182,3 @@ def test_intervals_have_their_nominal_coverage() -> None:
 def test_report_too_large_to_be_summed_exactly_is_refused(report: float) -> None:
     with pytest.raises(NotSupported, match="reports must be within 9007199254740992 steps of"):
         Gaussian.calibrate(**TARGET, **UNIT).estimate([0.5, report])
-
-
-# -- what is declared -----------------------------------------------------------------------------------------

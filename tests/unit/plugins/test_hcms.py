@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact
 from ldp_budget import InvalidParameter
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
 from ldp_budget.sampling import ONE
@@ -27,17 +28,6 @@ from ldp_budget.sdk.report_relations import hadamard
 Hcms: Any = ldp_budget.mechanism("hcms")
 
 EPSILONS = ["1e-6", "0.1", "1", "2.718281828459045235360287", "8", "40", "1000"]
-
-
-@pytest.fixture(autouse=True)
-def sixty_digits() -> Any:
-    with mpmath.workdps(60):
-        yield
-
-
-def exact(number: Any) -> mpf:
-    """The number itself."""
-    return mpf(number.numerator) / number.denominator if isinstance(number, Fraction) else mpf(str(number))
 
 
 def matrix(size: int) -> Any:

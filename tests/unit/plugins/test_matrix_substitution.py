@@ -13,6 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import ldp_budget
+from client_cases import Recorder
+from exact_numbers import hockey_stick
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.guarantees import Pure, Unbounded
 from ldp_budget.sampling import SeededStream
@@ -38,10 +40,6 @@ def drawn(mechanism: Any) -> list[list[Fraction]]:
 
 def worst_ratio(columns: list[list[Fraction]]) -> Fraction:
     return max(p / q for a, b in itertools.permutations(columns, 2) for p, q in zip(a, b, strict=True))
-
-
-def hockey_stick(p: list[Fraction], q: list[Fraction], odds: Fraction) -> Fraction:
-    return sum((max(a - odds * b, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0))
 
 
 matrices = st.integers(2, 4).flatmap(
@@ -76,10 +74,9 @@ def test_guarantee_is_the_largest_ratio_and_dominates_every_pair(rows: list[list
     assert delta == 0
     assert float(epsilon) == pytest.approx(math.log(worst), rel=1e-12)
     assert Fraction(epsilon.exp()) >= worst * (1 - Fraction(1, 10**25))
-    p, q = (list(side) for side in zip(*mechanism.guarantee.outcomes, strict=True))
     for a, b in itertools.permutations(columns, 2):
         for odds in {x / y for x, y in zip(a, b, strict=True)}:
-            assert hockey_stick(a, b, odds) <= hockey_stick(p, q, odds)
+            assert hockey_stick(zip(a, b, strict=True), odds) <= hockey_stick(mechanism.guarantee.outcomes, odds)
 
 
 def test_guarantee_of_many_answers_is_epsilon_only() -> None:
@@ -158,24 +155,12 @@ def test_client_draws_the_columns(matrix: list[list[str]]) -> None:
         assert np.all(np.abs(found - len(mine) * p) < SIGMAS * np.sqrt(len(mine) * p * (1 - p)))
 
 
-class CountingStream(SeededStream):
-    """Knows how many bytes were read."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.count = 0
-
-    def read(self, count: int) -> bytes:
-        self.count += count
-        return super().read(count)
-
-
 def test_bytes_read_do_not_depend_on_the_answers() -> None:
     mechanism = MatrixSubstitution(matrix=UNEVEN)
-    streams = [CountingStream(9) for _ in range(3)]
+    streams = [Recorder(SeededStream(9)) for _ in range(3)]
     for stream, values in zip(streams, ([0] * 600, [2] * 600, [0, 1, 2] * 200), strict=True):
         mechanism.randomize(values, rng=stream)
-    assert len({stream.count for stream in streams}) == 1
+    assert len({len(stream.read_so_far) for stream in streams}) == 1
 
 
 # -- estimates ------------------------------------------------------------------------------------------------

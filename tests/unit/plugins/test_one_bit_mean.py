@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact, secrets
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, Memoised, Pure, SymmetricPair, Unbounded
 from ldp_budget.registry.collections import Collection
@@ -37,21 +38,6 @@ FRESH = OneBitMean.calibrate(epsilon=1, maximum=77)
 KEPT = OneBitMean.calibrate(epsilon=1, maximum=77, rounding=11)
 FLIPPED = OneBitMean.calibrate(epsilon=1, maximum=77, rounding=11, flip="0.2")
 TWO_BITS = OneBitMean.calibrate(epsilon=1, maximum=1, rounding=1, flip="0.2")
-
-
-@pytest.fixture(autouse=True)
-def fifty_digits() -> Any:
-    with mpmath.workdps(50):
-        yield
-
-
-def exact(number: Fraction | Decimal | int) -> mpf:
-    return mpf(number.numerator) / number.denominator if isinstance(number, Fraction) else mpf(str(number))
-
-
-def secrets(count: int, start: int = 0) -> list[bytes]:
-    """The secrets of `count` users."""
-    return [user.to_bytes(16, "little") for user in range(start, start + count)]
 
 
 # -- one report -----------------------------------------------------------------------------------------------
@@ -349,9 +335,3 @@ def test_released_reports_are_charged_by_the_multiple_and_not_by_the_value(tmp_p
             [state] = accountant.balance("alice").limits
             spent.append(state.spent_units.epsilon)
     assert spent == [10**9, 10**9, 2 * 10**9]
-
-
-# -- reports --------------------------------------------------------------------------------------------------
-
-
-# -- bad input ------------------------------------------------------------------------------------------------

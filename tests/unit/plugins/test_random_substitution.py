@@ -7,14 +7,12 @@ Algorithm 2 draws again until the answer is new, which leaves the same proportio
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -25,6 +23,8 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from client_cases import Recorder
+from exact_numbers import golden
 from ldp_budget.guarantees import Copies, FinitePair, SymmetricPair
 from ldp_budget.sampling import ONE, SeededStream
 from ldp_budget.sdk.estimates import CountAggregate
@@ -42,13 +42,6 @@ distinct_samplings = pytest.mark.parametrize("sampling", ["set", "sequence"])
 every_sampling = pytest.mark.parametrize("sampling", list(SAMPLINGS))
 
 Law = dict[tuple[int, ...], Fraction]
-
-
-def golden(name: str) -> list[tuple[dict[str, Any], Any]]:
-    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
-        "values"
-    ]
-    return [(value["params"], value["value"]) for value in values if value["fn"] == name]
 
 
 # -- the oracle -----------------------------------------------------------------------------------------------
@@ -504,28 +497,10 @@ def test_order_of_a_set_reveals_nothing() -> None:
     assert (np.diff(sent.astype(int), axis=1) > 0).all()
 
 
-class CountingStream(SeededStream):
-    """Knows how many bytes were read."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.count = 0
-
-    def read(self, count: int) -> bytes:
-        self.count += count
-        return super().read(count)
-
-
 @every_sampling
 def test_bytes_read_do_not_depend_on_the_answers(sampling: str) -> None:
     mechanism = RandomSubstitution(epsilon=1, domain_size=10, draws=3, **SAMPLINGS[sampling])
-    streams = [CountingStream(9) for _ in range(3)]
+    streams = [Recorder(SeededStream(9)) for _ in range(3)]
     for stream, values in zip(streams, ([0] * 500, [9] * 500, list(range(10)) * 50), strict=True):
         mechanism.randomize(values, rng=stream)
-    assert len({stream.count for stream in streams}) == 1
-
-
-# -- the server -----------------------------------------------------------------------------------------------
-
-
-# -- bad input ------------------------------------------------------------------------------------------------
+    assert len({len(stream.read_so_far) for stream in streams}) == 1

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact
 from ldp_budget import InvalidParameter
 from ldp_budget.sampling import ONE
 
@@ -22,19 +23,6 @@ RandomizedResponse: Any = ldp_budget.mechanism("randomized-response")
 LEAST_DOUBLE = mpf(2) ** -1074
 epsilons = st.decimals("1e-6", "40", allow_nan=False, places=9).filter(lambda epsilon: epsilon > 0)
 shares = st.decimals("0.0001", "0.9999", places=8)
-
-
-@pytest.fixture(autouse=True)
-def sixty_digits() -> Any:
-    with mpmath.workdps(60):
-        yield
-
-
-def exact(number: Decimal | Fraction | float | str) -> mpf:
-    """The number itself, a float by its binary value."""
-    if isinstance(number, Fraction):
-        return mpf(number.numerator) / number.denominator
-    return mpf(str(number)) if isinstance(number, Decimal | str) else mpf(number)
 
 
 def loss(p: Fraction, q: Fraction) -> mpf:
@@ -165,6 +153,3 @@ def test_intervals_have_their_nominal_coverage(mechanism: Any) -> None:
     # The counts of the two answers add up to the users, so their intervals are each other's mirror image.
     low, high = intervals[0]
     assert low + high[::-1] == pytest.approx([users, users])
-
-
-# -- what is declared -----------------------------------------------------------------------------------------

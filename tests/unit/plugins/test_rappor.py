@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -19,6 +17,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact, golden
 from ldp_budget import InvalidParameter, NotSupported
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN
 from ldp_budget.sampling import ONE
@@ -27,18 +26,6 @@ Rappor: Any = ldp_budget.mechanism("rappor")
 
 # What Jeong, Hong and Seo 2020 run, with "ε ≈ 2".
 PRINTED = {"bits": 32, "hashes": 2, "cohorts": 64, "f": "0.5", "p": "0.25", "q": "0.75"}
-
-
-@pytest.fixture(autouse=True)
-def fifty_digits() -> Any:
-    with mpmath.workdps(50):
-        yield
-
-
-def exact(number: Decimal | Fraction | str) -> mpf:
-    if isinstance(number, Fraction):
-        return mpf(number.numerator) / number.denominator
-    return mpf(str(number))
 
 
 def printed_loss(t: int, h: int, f: mpf, p: mpf, q: mpf) -> mpf:
@@ -120,13 +107,6 @@ def test_curve_is_the_worst_over_all_outputs(bits: int, hashes: int, reports: in
 def test_filters_that_overlap_or_coincide_lose_less() -> None:
     law = law_of("0.5", "0.25", "0.75")
     assert worst_ratio(3, 2, 2, law) < worst_ratio(4, 2, 2, law)  # of three bits two filters of two share one
-
-
-def golden(name: str) -> list[tuple[dict[str, Any], str]]:
-    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
-        "values"
-    ]
-    return [(value["params"], value["value"]) for value in values if value["fn"] == name]
 
 
 @pytest.mark.parametrize(("params", "value"), golden("rappor_eps_t"))
@@ -573,6 +553,3 @@ def test_candidates_that_no_cohort_distinguishes_are_refused() -> None:
 def test_losses_that_cannot_be_met_are_refused(epsilon: str, lifetime: str, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         Rappor.calibrate(bits=8, hashes=2, cohorts=2, epsilon=epsilon, epsilon_lifetime=lifetime)
-
-
-# -- a mechanism like any other --------------------------------------------------------------------------------------

@@ -6,10 +6,8 @@ The oracle is mpmath with sixty digits, and the true loss of what is drawn is a 
 from __future__ import annotations
 
 import itertools
-import json
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 import ldp_budget
+from exact_numbers import exact, golden
 from ldp_budget import InvalidParameter
 from ldp_budget.sampling import ONE
 
@@ -35,30 +34,10 @@ LEAST_DOUBLE = mpf(2) ** -1074
 epsilons = st.decimals("1e-6", "40", allow_nan=False, places=9).filter(lambda epsilon: epsilon > 0)
 
 
-@pytest.fixture(autouse=True)
-def sixty_digits() -> Any:
-    with mpmath.workdps(60):
-        yield
-
-
-def exact(number: Decimal | Fraction | float | str) -> mpf:
-    """The number itself, a float by its binary value."""
-    if isinstance(number, Fraction):
-        return mpf(number.numerator) / number.denominator
-    return mpf(str(number)) if isinstance(number, Decimal | str) else mpf(number)
-
-
 def true_probabilities(encoding: Any, epsilon: Decimal | str) -> tuple[mpf, mpf]:
     """p and q of trvoid's post on unary encoding."""
     e = mpmath.exp(exact(epsilon))
     return (1 / (1 + 1 / mpmath.sqrt(e)), 1 / (mpmath.sqrt(e) + 1)) if encoding is Sue else (mpf("0.5"), 1 / (e + 1))
-
-
-def golden(name: str) -> list[tuple[str, dict[str, str]]]:
-    values = json.loads(Path(__file__).parents[2].joinpath("data", "golden.json").read_text(encoding="utf-8"))[
-        "values"
-    ]
-    return [(value["params"]["eps"], value["value"]) for value in values if value["fn"] == name]
 
 
 # -- parameters -----------------------------------------------------------------------------------------------
@@ -66,7 +45,7 @@ def golden(name: str) -> list[tuple[str, dict[str, str]]]:
 
 @pytest.mark.parametrize(
     ("encoding", "epsilon", "value"),
-    [(encoding, *point) for encoding in (Sue, Oue) for point in golden(encoding.name)],
+    [(encoding, params["eps"], value) for encoding in (Sue, Oue) for params, value in golden(encoding.name)],
     ids=lambda value: getattr(value, "name", value if isinstance(value, str) else "value"),
 )
 def test_golden_values_match(encoding: Any, epsilon: str, value: dict[str, str]) -> None:
@@ -200,9 +179,6 @@ def test_unary_encoding_from_p_and_q_states_their_loss_rounded_up(p: Decimal, q:
     assert exact(guarantee.epsilon) >= loss * (1 - mpf("1e-16"))
 
 
-# -- which encoding is the better one -------------------------------------------------------------------------
-
-
 # -- reports --------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +225,3 @@ def test_estimate_of_the_expected_support_is_the_truth(mechanism: Any) -> None:
     total.reports, total.support = 1000, truth * float(p) + (1000 - truth) * float(q)
     assert mechanism.estimate(total).counts == pytest.approx(truth, abs=1e-9)
     assert mechanism.estimate(total).shares == pytest.approx(truth / 1000, abs=1e-12)
-
-
-# -- what is declared -----------------------------------------------------------------------------------------
