@@ -1,13 +1,15 @@
-"""Twenty thousand random programs that state less than they lose, or have a form that is not specified: none is proved."""
+"""Thousands of random programs, and of programs with changed steps: none is judged better than it is."""
 
 from __future__ import annotations
 
 import json
 import random
 from math import inf
+from typing import Any
 
 import pytest
 
+from changed_programs import any_changed, judged, random_program
 from checker_vectors import verdict
 from generated_programs import Generator, TooManyOutcomesError, loss_of, sealed, stating, undefined
 from ldp_budget_verify.shipped_checkers import checker
@@ -35,3 +37,11 @@ def test_check_law_two_thousand_programs_that_state_too_little_are_not_proved(se
             honest += 1
             proved += verdict(CHECK, json.dumps(stating(definition, loss * (1 + 1e-9) + 1e-12)).encode()) == "proved"
     assert proved > honest / 2
+
+
+@pytest.mark.parametrize("seed", range(2000, 2010))
+@pytest.mark.parametrize("maker", [any_changed, random_program])
+def test_rules_judge_none_of_200_programs_too_good(maker: Any, seed: int) -> None:
+    found, wrong = judged(random.Random(seed), maker, 200)
+    assert not wrong
+    assert found["all", "programs"] == 200

@@ -1,4 +1,4 @@
-"""The options of a charge: one list of names for every call that charges, and an error for any other name."""
+"""The options and the arguments of a charge: one list of names for every call, and what an error says."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldp_budget import Accountant, BudgetExceeded, Mechanism, mechanism
+from ldp_budget import Accountant, BudgetExceeded, InvalidParameter, Mechanism, mechanism
+from ldp_budget.accounting import bulk_run
 from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.charge_options import NAMES, check_options
-from ldp_budget.errors import InvalidParameter
 from ldp_budget_service.client import Client
 
 OUE: Mechanism = mechanism("oue")(epsilon=1, domain_size=3)
@@ -114,3 +114,31 @@ def test_check_options_refuses_every_other_name(name: str) -> None:
         return
     with pytest.raises(InvalidParameter, match="option must be one of"):
         check_options({name: None})
+
+
+@pytest.mark.policy("lifetime=9")
+@pytest.mark.parametrize("act", ["spend", "reserve", "spend_many"])
+def test_digest_without_a_key_is_refused(accountant: Accountant, act: str) -> None:
+    """It bound nothing, and no error said so."""
+    who = ["alice"] if act == "spend_many" else "alice"
+    with pytest.raises(
+        InvalidParameter, match=r"digest must be left out without a key, .*: got 'ab'. Give a key too."
+    ):
+        getattr(accountant, act)(who, OUE, digest="ab")
+    assert accountant.history("alice") == []
+    assert getattr(accountant, act)(who, OUE, digest="ab", key="k")
+
+
+@pytest.mark.policy("lifetime=9")
+def test_invalid_user_of_a_list_is_named_by_position(accountant: Accountant, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        InvalidParameter, match=r"user must be a string: got None at position 1 of the list. No user was charged."
+    ):
+        accountant.spend_many(["alice", None], OUE)  # type: ignore[list-item]
+    assert accountant.history("alice") == []
+    monkeypatch.setattr(bulk_run, "BATCH", 2)
+    with pytest.raises(
+        InvalidParameter, match=r"got ' ' at position 3 of the list. Only earlier batches were charged."
+    ):
+        accountant.spend_many(["alice", "bob", "eve", " "], OUE)
+    assert [len(accountant.history(user)) for user in ("alice", "bob", "eve")] == [1, 1, 0]

@@ -1,7 +1,9 @@
-"""`compose`, `plan` and `compare`: what many reports cost, what each may cost, and which mechanism errs least."""
+"""`calibrate`, `compose`, `plan` and `compare`: what reports cost, what each may cost, and which mechanism errs least."""
 
 from __future__ import annotations
 
+import json
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -120,3 +122,16 @@ def test_policy_set_for_expected_reports_takes_their_best_order(command: Command
     assert command.json("quote", "alice", "poll", "--policy", "plain")["affordable_reports"] < 52
     wrong = command("policy", "set", "other", *limit, "--for", "poll", code=2)
     assert "--for must be COLLECTION=COUNT" in wrong.stderr
+
+
+# -- calibrate -----------------------------------------------------------------------------------------------
+
+
+def test_calibrate_json_equals_the_python_result(command: CommandLine) -> None:
+    printed = command.json("calibrate", "oue", "--epsilon", "1", "--domain-size", "7", "--users", "944")
+    oue = ldp_budget.mechanism("oue").calibrate(epsilon=1, domain_size=7)
+    assert printed == json.loads(json.dumps(oue.describe(944)))
+    assert printed["mechanism"] == "oue"
+    assert printed["parameters"] == {"p": 0.5, "q": pytest.approx(1 / (math.e + 1))}
+    assert (printed["guarantee"]["epsilon"], printed["guarantee"]["delta"]) == (1, 0)
+    assert printed["utility"]["std_error"] > 0

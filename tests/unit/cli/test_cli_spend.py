@@ -1,4 +1,4 @@
-"""`policy`, `quote`, `spend` and `balance` on the command line."""
+"""`policy`, `quote`, `spend` and `balance` on the command line: decisions, refusals and balances as text."""
 
 from __future__ import annotations
 
@@ -128,3 +128,42 @@ def test_plan_admits_the_planned_reports_of_each_collection(command: CommandLine
     for words in (("--plan", "poll"), ("--plan", "poll=0"), ("--plan-delta", "1e-6")):
         assert "--plan" in command.error("policy", "set", "default", *words, code=2)
     assert "no collection is named 'nothing'" in command.error("policy", "set", "default", "--plan", "nothing=1")
+
+
+HALF = ["oue", "--epsilon", "0.5", "--domain-size", "3"]
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+# -- one user ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rule", "symbol"), [("zcdp", "ρ"), ("gdp", "μ²"), ("renyi", "D")])
+def test_balance_shows_the_epsilon_spent_and_the_unit_of_the_rule(
+    command: CommandLine, rule: str, symbol: str
+) -> None:
+    command("policy", "set", "default", "--limit", f"lifetime=8,1e-6,{rule}")
+    command("spend", "alice", *HALF)
+    _, header, epsilon, own, *_ = rows(command("balance", "alice").stdout)
+    assert header == ["limit", "rule", "amount", "of", "spent", "left", "resets", "(UTC)"]
+    assert epsilon[2:8] == ["ε", "at", "δ", "=", "1e-06", "8"]
+    assert 0.5 < float(epsilon[8]) < 8
+    assert own[0] == symbol
+    assert float(own[2]) + float(own[3]) == pytest.approx(float(own[1]), rel=1e-4)
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------
+
+
+def test_refusal_has_a_line_for_each_limit_that_binds(command: CommandLine) -> None:
+    command(
+        "policy", "set", "default", "--limit", "lifetime=0.6", "--limit", "day=0.5", "--limit", "month=9,1e-6,gdp"
+    )
+    command("spend", "alice", *HALF)
+    lines = command.error("spend", "alice", *HALF, code=3).splitlines()
+    assert lines[0] == "refused: alice, 1 report, ε = 0.5. Send no report"
+    assert lines[1] == "  lifetime (basic): ε = 0.5 of 0.6 spent, 0.1 left"
+    assert lines[2].startswith("  day (basic): ε = 0.5 of 0.5 spent, 0 left; resets at 20")
+    assert lines[3:] == ["  fits: 0 reports of this kind"]

@@ -1,4 +1,4 @@
-"""The hybrid mechanism: its law, moments and promise by enumeration, and its variance against the paper's."""
+"""The hybrid mechanism: its law, moments and promise by enumeration, its grid, and its variance against the paper's."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ldp_budget
+from ldp_budget import mechanism
 from ldp_budget.guarantees import SymmetricPair
 from ldp_budget.guarantees.fixed_point import exp_down
 from ldp_budget.sampling import ONE
@@ -160,3 +161,20 @@ def test_intervals_cover_as_often_as_they_say(users: int) -> None:
     ends = [mechanism.estimate(survey).interval() for survey in reports]
     covered = np.mean([low <= value <= high for low, high in ends])
     assert 0.94 <= covered <= (0.975 if users > 30 else 1)  # few reports take the largest spread
+
+
+@pytest.mark.parametrize("first", ["client_program", "numbers", "moments", "grid", "mean_error"])
+def test_grid_is_the_same_whatever_was_computed_first(first: str) -> None:
+    """A report of value 0 has the mean 0, and one of 14 the mean 14, exactly as the client draws."""
+    made: Any = mechanism("hybrid")(epsilon=2, lower=0, upper=14)
+    reached = getattr(made, first)
+    if callable(reached):
+        reached(*((1,) if first == "mean_error" else ()))
+    origin, step = made.grid()
+    (low, high), (least, growth) = made.numbers, made._upper_one
+    alpha = made.piecewise / 2**64
+    level, slope = (float(each) for each in made.window_moments.mean)
+    for point, value in ((0, 0.0), (2**20, 14.0)):
+        upper = (least + point * growth) / 2**64
+        mean = alpha * (level + slope * point) + (1 - alpha) * (low + (high - low) * upper)
+        assert origin + step * mean == pytest.approx(value, abs=1e-8)

@@ -1,10 +1,23 @@
-"""The planted faults of `tools/mutants.py` match the code, so that a run of them plants what it says."""
+"""The project's own files: names of tests, planted faults, and copies of the version."""
 
 from __future__ import annotations
-
-import runpy
 from collections import Counter
 from pathlib import Path
+import runpy
+from types import ModuleType
+import pytest
+from version_tool import load_tool
+
+
+
+
+TESTS = Path(__file__).resolve().parents[2]
+
+
+def test_names_of_test_files_are_unique_across_tiers() -> None:
+    counts = Counter(path.name for path in TESTS.rglob("test_*.py"))
+    assert [name for name, count in counts.items() if count > 1] == []
+
 
 ROOT = Path(__file__).resolve().parents[3]
 MUTANTS = runpy.run_path(str(ROOT / "tools" / "mutants.py"))["MUTANTS"]
@@ -25,3 +38,20 @@ def test_mutant_text_occurs_once_in_its_file_and_names_a_test_file() -> None:
     counts = {mutant.name: mutant.path(ROOT).read_text(encoding="utf-8").count(mutant.old) for mutant in MUTANTS}
     assert {name: count for name, count in counts.items() if count != 1} == {}
     assert [mutant.found_by for mutant in MUTANTS if not (ROOT / "tests" / mutant.found_by).is_file()] == []
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    return load_tool(ROOT)
+
+
+def test_every_copy_of_the_version_equals_the_original(tool: ModuleType) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path, found, form in tool.copies()
+        if found[1] != form(tool.current())
+    ]
+    assert wrong == []
+
+
+# -- the changelog ---------------------------------------------------------------------------------------------------
