@@ -1,13 +1,14 @@
 """`ldp-budget ledger move` and `ledger rotate-key`."""
 
 from __future__ import annotations
+
 from pathlib import Path
+
 import pytest
+
 from command_line import CommandLine
 from ldp_budget import Accountant
 from ldp_budget.ledger import migration_copy
-
-
 
 
 @pytest.fixture

@@ -1,16 +1,16 @@
 """`--json` and `--quiet`: a command with a result prints it as one JSON value, and no notes where none are asked for."""
 
 from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from pathlib import Path
+
 import click
 import pytest
+
 from command_line import CommandLine
 from ldp_budget_cli.app import cli
-
-
-
 
 WITHOUT = {
     "demo": "a story for people",
@@ -79,8 +79,6 @@ def test_json_of_a_refused_command_leaves_stdout_empty(line: CommandLine) -> Non
 
 
 OUE = ("oue", "--epsilon", "0.5", "--domain-size", "4")
-
-
 
 
 @pytest.mark.parametrize("before", [True, False])

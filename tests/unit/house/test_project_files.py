@@ -1,15 +1,15 @@
 """The project's own files: names of tests, planted faults, and copies of the version."""
 
 from __future__ import annotations
+
+import runpy
 from collections import Counter
 from pathlib import Path
-import runpy
 from types import ModuleType
+
 import pytest
+
 from version_tool import load_tool
-
-
-
 
 TESTS = Path(__file__).resolve().parents[2]
 
