@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import urandom
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,12 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
     else:
         made = ldp_budget.mechanism(mechanism).calibrate(epsilon=epsilon, **answers)
 
+    def randomize(values: Any, secrets: list[bytes] | None) -> Any:
+        if secrets is None and mechanism == "rappor":  # each report is the first one of another user
+            drawn = urandom(32 * len(values))
+            secrets = [drawn[start : start + 32] for start in range(0, len(drawn), 32)]
+        return made.randomize(values, secrets=secrets)
+
     def intervals(reports: Any) -> tuple[Any, Any]:
         found = made.estimate(reports)
         return found.counts, found.interval(0.95)
@@ -86,7 +93,7 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
 
     return Collector(
         epsilon=LIFETIME if mechanism == "memoised" else epsilon,
-        randomize=lambda values, secrets: made.randomize(values, secrets=secrets),
+        randomize=randomize,
         rows=rows,
         aggregate=made.aggregate,
         estimate=lambda reports: made.estimate(reports).counts,
