@@ -50,6 +50,15 @@ def test_plan_quota_belongs_to_a_guarantee_and_not_to_a_mechanism(accountant: Ac
     check(accountant)
 
 
+def test_plan_quota_refuses_reports_that_exceed_it_together(accountant: Accountant) -> None:
+    accountant.set_policy("default", [], plan=plan((ONE, 3)))
+    assert accountant.spend("alice", ONE, reports=2)
+    refused = accountant.spend("alice", ONE, reports=2)
+    assert (refused.status, refused.binding, refused.affordable_reports) == ("refused", ("plan",), 1)
+    assert used(accountant, "alice") == [(3, 2)]
+    check(accountant)
+
+
 def test_plan_quota_is_returned_by_a_void_and_not_by_an_expiry(accountant: Accountant, clock: Clock) -> None:
     accountant.set_policy("default", [], plan=plan((ONE, 2)))
     voided = accountant.reserve("alice", ONE).receipt or ""

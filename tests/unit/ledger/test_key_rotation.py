@@ -295,18 +295,29 @@ def test_verify_after_a_rotation_checks_the_last_earlier_checkpoint(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_rotation_does_not_validate_a_changed_row(tmp_path: Path, clock: Clock) -> None:
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (
+            "users SET user_hash = x'00112233445566778899aabbccddeeff' WHERE account = 1",
+            "user or the sums of account 1 were",
+        ),
+        ("priced_mechanisms SET declared = declared || ' '", "a row of priced_mechanisms was"),
+        ("notes SET note = 'another note'", "a row of notes was"),
+        ("idempotency_records SET response = response || ' '", "a row of idempotency_records was"),
+        ("batch_runs SET response = response || ' '", "a row of batch_runs was"),
+    ],
+)
+def test_rotation_does_not_validate_a_changed_row(tmp_path: Path, clock: Clock, change: str, named: str) -> None:
     path = tmp_path / "budget.db"
     with Accountant(path, clock=clock) as accountant:
         accountant.set_policy("default", ["lifetime=9"])
         in_use(accountant)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE users SET user_hash = ? WHERE account = 1", (b"another user in.",))
+        connection.execute(f"UPDATE {change}")
     connection.close()
     with Accountant(path, clock=clock) as accountant:
-        with pytest.raises(
-            LedgerError, match="user or the sums of account 1 were changed, so the key was not rotated"
-        ):
+        with pytest.raises(LedgerError, match=f"{named} changed, so the key was not rotated"):
             exchange(accountant)
         reopen(accountant)
         assert ledger_of(accountant).key.in_use.number == 1

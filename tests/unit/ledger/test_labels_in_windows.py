@@ -23,6 +23,7 @@ from ldp_budget.guarantees.memoised_costs import (
 )
 from ldp_budget.ledger import window_backfill
 from ldp_budget_service.api_keys import ApiKeys
+from ledger_inside import ledger_of
 
 RAPPOR = ldp_budget.mechanism("rappor")(f=0.5, p=0.25, q=0.75, hashes=2, bits=32, cohorts=8, domain_size=4)
 MEAN = ldp_budget.mechanism("one-bit-mean").calibrate(epsilon=4, lower=0, upper=1, rounding=0.5, flip=0.3)
@@ -278,3 +279,14 @@ def test_spend_of_unlabelled_memoised_report_through_a_share_covers_all_reports(
     share = next(state for state in team.balance("alice").limits if "team" in state.limit.label)
     assert share.spent.epsilon == 2.04 + 8.78
     check(accountant)
+
+
+# -- stored labels ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.policy("lifetime=9")
+def test_equal_labels_of_two_users_have_different_hashes(accountant: Accountant) -> None:
+    for user in ("alice", "bob"):
+        accountant.spend(user, promising(CURVE), label="home")
+    with ledger_of(accountant).reading() as reading:
+        assert len({row[1] for row in reading.rows.memoised_counts(1, 2)}) == 2
