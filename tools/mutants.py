@@ -227,6 +227,41 @@ MUTANTS = (
         "    if False:\n",
         "unit/ledger/test_sqlite.py",
     ),
+    Mutant(
+        "void-in-a-window-not-kept",
+        "accountant/ldp_budget/accounting/reservation_settlement.py",
+        "tags) and (is_lifetime(gauge) or entry.at >= since)",
+        "tags)",
+        "unit/ledger/test_sqlite.py",
+    ),
+    Mutant(
+        "template-of-other-tags",
+        "accountant/ldp_budget/accounting/charge_request.py",
+        "reports, policy, note, tags, kind, lasts\n    try:",
+        "reports, policy, note, kind, lasts\n    try:",
+        "unit/accounting/test_scoped_limits.py",
+    ),
+    Mutant(
+        "replay-of-a-superseded-version",
+        "accountant/ldp_budget/accounting/decision_replay.py",
+        "if not found.since < number < found.until:",
+        "if not found.since < number:",
+        "unit/accounting/test_decision_replay.py",
+    ),
+    Mutant(
+        "many-reports-at-the-price-of-one",
+        "accountant/ldp_budget/accounting/decision_replay.py",
+        "guarantee.least_costs().times(reports)",
+        "guarantee.least_costs()",
+        "unit/accounting/test_decision_replay.py",
+    ),
+    Mutant(
+        "changed-ledger-upgraded",
+        "accountant/ldp_budget/accounting/upgrade.py",
+        "        if not found.ok:\n",
+        "        if False:\n",
+        "unit/ledger/test_schema.py",
+    ),
     # -- ledger
     Mutant(
         "records-not-flushed",
@@ -297,6 +332,34 @@ MUTANTS = (
         "reading.rows.entries(self._until + 1, newest)",
         "reading.rows.entries(self._until + 2, newest)",
         "unit/ledger/test_window_backfill.py",
+    ),
+    Mutant(
+        "end-of-a-window-counts-in-it",
+        "accountant/ldp_budget/ledger/calendar.py",
+        "window.ends is None or moment < window.ends)",
+        "window.ends is None or moment <= window.ends)",
+        "unit/ledger/test_zones.py",
+    ),
+    Mutant(
+        "sliding-limit-of-one-day-less",
+        "accountant/ldp_budget/ledger/calendar.py",
+        "range(days_in(period) - 1, 0, -1)",
+        "range(days_in(period) - 2, 0, -1)",
+        "unit/accounting/test_sliding_limits.py",
+    ),
+    Mutant(
+        "entry-before-the-newest-one",
+        "accountant/ldp_budget/ledger/calendar.py",
+        "        return Moment(from_micros(newest))\n\n    def _behind",
+        "        return moment\n\n    def _behind",
+        "unit/accounting/test_accountant.py",
+    ),
+    Mutant(
+        "changed-row-gets-a-new-mac",
+        "accountant/ldp_budget/ledger/key_rotation.py",
+        "if self._old.row_mac(*named, *values) != row_mac:",
+        "if False:",
+        "unit/ledger/test_key_rotation.py",
     ),
     # -- sdk
     Mutant(
@@ -601,6 +664,13 @@ MUTANTS = (
         "if self.key.policies is not None and policy not in self.key.policies:",
         "if False:",
         "integration/service/test_authorization.py",
+    ),
+    Mutant(
+        "rotated-key-lives-longer",
+        "service/ldp_budget_service/api_keys.py",
+        "expires=until if key.expires is None else min(key.expires, until)",
+        "expires=until",
+        "unit/accounting/access/test_api_keys.py",
     ),
     # -- cli
     Mutant(
