@@ -15,7 +15,7 @@ __version__ = "1.0.0rc1"
 
 _ERRORS = (
     "ApprovalConflict ApprovalNeeded ClockError InvalidParameter KeyConflict LdpBudgetError LedgerError "
-    "LedgerKeyMissing LedgerMissing LedgerMoved NameTaken NotSupported OutsideDomain PluginError "
+    "LedgerKeyMissing LedgerMissing LedgerMoved LedgerUpgraded NameTaken NotSupported OutsideDomain PluginError "
     "RecordConflict SandboxError ReportFileError ReservationConflict TableError UnknownName UserErased"
 )
 _HOMES = {
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .errors import LedgerKeyMissing as LedgerKeyMissing
     from .errors import LedgerMissing as LedgerMissing
     from .errors import LedgerMoved as LedgerMoved
+    from .errors import LedgerUpgraded as LedgerUpgraded
     from .errors import NameTaken as NameTaken
     from .errors import NotSupported as NotSupported
     from .errors import OutsideDomain as OutsideDomain

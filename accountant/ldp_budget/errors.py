@@ -13,6 +13,7 @@
     │   ├── LedgerMissing
     │   ├── LedgerMoved
     │   ├── LedgerKeyMissing
+    │   ├── LedgerUpgraded
     │   ├── SandboxError
     │   ├── ClockError
     │   ├── PartitionsFailedError (in `ledger.storage`)
@@ -317,6 +318,20 @@ class LedgerKeyMissing(LedgerError):  # noqa: N818
         )
         hint = "Copy the key file from the machine where the key was rotated, and open the ledger again."
         super().__init__(path, why, hint=hint)
+
+
+class LedgerUpgraded(LedgerError):  # noqa: N818
+    """The tables of the ledger were upgraded, and this process is of an earlier version. Nothing was charged.
+
+    Attributes: `path`, `known` (the version of the tables that this process knows), `found` (the version now).
+    """
+
+    code = "ledger-upgraded"
+
+    def __init__(self, path: str, known: int, found: int) -> None:
+        self.known, self.found = known, found
+        why = f"its tables were upgraded to version {found}, and this process knows version {known}. Nothing was charged."
+        super().__init__(path, why, hint="Install the newer ldp-budget, and start this process again.")
 
 
 class SandboxError(LedgerError):

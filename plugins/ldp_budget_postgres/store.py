@@ -30,7 +30,7 @@ from ldp_budget._files import alone_in, application_folder, create_private, othe
 from ldp_budget.errors import LdpBudgetError, LedgerError, LedgerMissing, NotSupported
 from ldp_budget.ledger.key_file import check_kind, read_key_file, replace
 from ldp_budget.ledger.keyed_hashing import Key, new_key, new_ledger_id, read_ledger_id
-from ldp_budget.ledger.storage import Attempt, UnstorableError, newer_tables, of_a_candidate, other_tables
+from ldp_budget.ledger.storage import Attempt, UnstorableError, of_a_candidate, other_tables
 
 from . import citus, migrations, pool, schema
 from . import schema as catalog
@@ -341,6 +341,7 @@ class PostgresStore:
             newest = unit.run(_FORMAT)
             places = None if those is None else those.ask_places(unit, partitions)
             ahead = None if hint is None else PrefetchedRows(unit, hint)
+            self._judge_format(newest)  # before the tables, which an upgrade may change
             try:
                 if promised is not None:
                     pool.judge_settings(promised, connections.address)
@@ -352,7 +353,6 @@ class PostgresStore:
                     raise
                 those.detour(partitions)  # the check of the node refuses its users, and no others
                 raise _Again("unsafe", str(error)) from error
-            self._judge_format(newest)
             ends = {row[0]: end_of(row) for row in chain.from_iterable(locked)}
             gone = {*needed} - ends.keys()
             if gone:
@@ -401,7 +401,7 @@ class PostgresStore:
         row: Any = answer.fetchone()
         version = None if row is None else migrations.read_version(row[0])
         if version != self._version:
-            raise newer_tables(self.name, schema.SCHEMA_VERSION, version or "?")
+            raise other_tables(self.name, schema.SCHEMA_VERSION, version)
 
     def _tables_are_due(self) -> bool:
         return time.monotonic() - self._tables_checked >= _TABLES_SECONDS
@@ -445,8 +445,13 @@ class PostgresStore:
         """Open a consistent snapshot of a partition."""
         with self._connections.lend() as connection:
             try:
-                begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {catalog.set_path(self._schema)}"
-                connection.execute(begin, prepare=False)  # type: ignore[call-overload, unused-ignore]
+                begin = (
+                    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {catalog.set_path(self._schema)}; {_FORMAT}"
+                )
+                newest = connection.execute(begin, prepare=False)  # type: ignore[call-overload, unused-ignore]
+                while newest.nextset():
+                    pass
+                self._judge_format(newest)
                 unit = Unit(connection, self._schema)
                 row: Any = unit.run(f"{END} WHERE partition = %s", (partition,)).fetchone()
                 if row is None:

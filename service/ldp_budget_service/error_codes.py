@@ -37,6 +37,7 @@ STATUSES: dict[str, int] = {
     "ledger-missing": 503,
     "ledger-key-missing": 503,
     "ledger-moved": 503,
+    "ledger-upgraded": 503,
     "ledger-error": 503,
     "clock-error": 503,
     "error": 503,
@@ -64,7 +65,14 @@ STATUSES: dict[str, int] = {
 }
 """HTTP status of each code."""
 
-_LASTING = {"ledger-key-missing", "ledger-missing", "ledger-moved", "plugin-error", "sandbox-error"}
+_LASTING = {
+    "ledger-key-missing",
+    "ledger-missing",
+    "ledger-moved",
+    "ledger-upgraded",
+    "plugin-error",
+    "sandbox-error",
+}
 _SOON, _LATER = "1", "60"
 
 
@@ -97,6 +105,7 @@ MEANINGS: dict[str, str] = {
     "ledger-missing": "The ledger does not exist.",
     "ledger-key-missing": "The key of the ledger was rotated, and this instance does not have the new one. Nothing was charged.",
     "ledger-moved": "The ledger is closed, because it was moved or is being moved. Nothing was charged.",
+    "ledger-upgraded": "The tables of the ledger were upgraded, and this instance has an earlier version. Nothing was charged.",
     "ledger-error": "The ledger cannot be used at the moment. If `unknown` is true, it is unknown whether a user was "
     "charged: repeat the request with the same key.",
     "clock-error": "The clock is not plausible. Nothing was charged.",

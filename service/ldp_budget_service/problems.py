@@ -60,7 +60,7 @@ def documented(*codes: str, key: bool = True) -> dict[int | str, dict[str, Any]]
     for code in (*codes, "malformed", "invalid-parameter", "not-supported", *refused, "slow-request", "too-large"):
         by_status.setdefault(STATUSES[code], []).append(code)
     by_status.setdefault(429, ["too-many-requests"])
-    by_status.setdefault(503, ["ledger-error", "ledger-key-missing", "clock-error", "overloaded"])
+    by_status.setdefault(503, ["ledger-error", "ledger-key-missing", "ledger-upgraded", "clock-error", "overloaded"])
     return {status: _described(status, named) for status, named in sorted(by_status.items())}
 
 

@@ -2,7 +2,7 @@
 
 A migration has two steps. `pre` runs while the version before still charges: it may only add what that version does not
 see, such as a table or an index, and it may take long. `post` runs in one short transaction, after which the tables have
-the new version. An open process of the version before then refuses its next charge, see `storage.newer_tables`.
+the new version. An open process of the version before then refuses each charge and read, by `LedgerUpgraded`.
 
 SQLite's migrations are applied by sqlite-utils, see `sqlite.migrations`; those of PostgreSQL are numbered SQL files, see
 `ldp_budget_postgres.migrations`.

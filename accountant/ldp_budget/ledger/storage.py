@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from decimal import DecimalException
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from ..errors import LedgerError
+from ..errors import LedgerError, LedgerUpgraded
 from ..guarantees.fixed_point import Costs
 from .keyed_hashing import Key
 from .models import (
@@ -81,16 +81,10 @@ class PartitionsFailedError(LedgerError):
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, DecimalException, AssertionError)
 
 
-def newer_tables(ledger: str, known: int, found: object) -> LedgerError:
-    """Return the error of a ledger whose tables a newer ldp-budget has upgraded."""
-    why = f"its tables were upgraded to version {found}, and this process knows version {known}. Nothing was charged"
-    return LedgerError(ledger, why, hint="Install the newer ldp-budget and start this process again.")
-
-
 def other_tables(ledger: str, known: int, found: int | None, migrates: bool = False) -> LedgerError:
     """Return the error of opening a ledger whose tables have another version; None if the version cannot be read."""
     if found is not None and found > known:
-        return newer_tables(ledger, known, found)
+        return LedgerUpgraded(ledger, known, found)
     why = f"its tables must be of version {known}: got version {'?' if found is None else found}. Nothing was changed"
     return LedgerError(ledger, why, hint="Back it up, then run: ldp-budget ledger upgrade" if migrates else "")
 

@@ -54,6 +54,7 @@ COMMON = (
     "overloaded",
     "ledger-error",
     "ledger-key-missing",
+    "ledger-upgraded",
     "clock-error",
 )
 """The error codes of every operation that needs an API key and the ledger."""

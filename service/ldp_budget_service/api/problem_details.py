@@ -20,6 +20,7 @@ from ldp_budget.errors import (
     LedgerKeyMissing,
     LedgerMissing,
     LedgerMoved,
+    LedgerUpgraded,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -43,6 +44,10 @@ UNUSABLE = "the ledger cannot be used at the moment"
 ROTATED = (
     f"{UNUSABLE}: its key was rotated. Nothing was charged. Retry later with the same idempotency key; the operator must "
     "restart the service."
+)
+UPGRADED = (
+    f"{UNUSABLE}: its tables were upgraded, and this service has an earlier version. Nothing was charged. Retry later with "
+    "the same idempotency key; the operator must start the newer version of the service."
 )
 UNKNOWN = "It is unknown whether something was charged. Repeat the request with the same idempotency key."
 
@@ -77,6 +82,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "sandbox-error": ("sandbox",),
     "ledger-key-missing": ("secret",),
     "ledger-moved": ("complete",),
+    "ledger-upgraded": ("known", "found"),
     "ledger-error": ("unknown",),
 }
 _OF_THE_OPERATOR = (LedgerError, ReportFileError, TableError)
@@ -105,6 +111,9 @@ _OF_LEDGERS: dict[str, Callable[[str, Mapping[str, Any]], LdpBudgetError]] = {
     "ledger-key-missing": lambda url, said: LedgerKeyMissing(url, int(said.get("secret") or 0)),
     "ledger-missing": lambda url, said: LedgerMissing(url),
     "ledger-moved": lambda url, said: LedgerMoved(url, "another place", complete=said.get("complete") is True),
+    "ledger-upgraded": lambda url, said: LedgerUpgraded(
+        url, int(said.get("known") or 0), int(said.get("found") or 0)
+    ),
     "sandbox-error": lambda url, said: SandboxError(url, said.get("sandbox") is True),
     "clock-error": lambda url, said: ClockError(
         url, str(said["detail"]), repairable=said.get("repairable") is True, newest=_moment(said.get("newest"))
@@ -128,6 +137,8 @@ def members_of(error: LdpBudgetError) -> tuple[str, Members]:
     if isinstance(error, LedgerError):
         if isinstance(error, LedgerKeyMissing):
             return ROTATED, members
+        if isinstance(error, LedgerUpgraded):
+            return UPGRADED, members
         unknown = f". {UNKNOWN}" if error.unknown else ""
         return UNUSABLE + unknown, members
     if isinstance(error, ReportFileError):

@@ -36,6 +36,7 @@ from ldp_budget.errors import (
     LedgerKeyMissing,
     LedgerMissing,
     LedgerMoved,
+    LedgerUpgraded,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -140,8 +141,15 @@ _LASTING = tuple(
     kind.code
     for kind in (ClockError, SandboxError, LedgerMissing, PluginError, ReportFileError, TableError, LdpBudgetError)
 )
-# One instance may lack the ledger's new secret, or have the moved ledger open, while others do not.
-_NOT_BEGUN = ("slow-request", "overloaded", "not-ready", LedgerKeyMissing.code, LedgerMoved.code)
+# One instance may lack the ledger's new secret, have the moved ledger open or be of an earlier version; others are not.
+_NOT_BEGUN = (
+    "slow-request",
+    "overloaded",
+    "not-ready",
+    LedgerKeyMissing.code,
+    LedgerMoved.code,
+    LedgerUpgraded.code,
+)
 # Codes that only the ledger itself sends: an earlier request under the same key was not done either.
 _CONCLUSIVE = frozenset(
     kind.code

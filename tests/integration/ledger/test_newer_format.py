@@ -1,4 +1,4 @@
-"""A process with an open ledger, of which another process has upgraded the tables: it refuses its next charge."""
+"""A ledger whose tables a newer version has upgraded: an open process refuses each charge and read, a new one to open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import ldp_budget
-from ldp_budget import Accountant, LedgerError
+from ldp_budget import Accountant, LedgerUpgraded
 from ldp_budget.ledger.sqlite.schema import SCHEMA_VERSION
 from ldp_budget_postgres.schema import SCHEMA_VERSION as SERVER_VERSION
 from postgres_places import new_ledger
@@ -41,7 +41,7 @@ def server_at(tmp_path: Path) -> tuple[str, Callable[[int], None], int]:
 
 
 @pytest.mark.parametrize("made", [file_at, server_at])
-def test_open_process_refuses_to_charge_a_newer_format_and_charges_again_after_the_way_back(
+def test_open_process_refuses_a_newer_format_and_charges_again_after_the_way_back(
     made: Any, tmp_path: Path, own_keys: None
 ) -> None:
     ledger, upgrade, known = made(tmp_path)
@@ -56,9 +56,13 @@ def test_open_process_refuses_to_charge_a_newer_format_and_charges_again_after_t
             lambda: accountant.spend_many(["ann", "bob"], coin, key="run"),
             lambda: accountant.set_policy("default", ["lifetime=5"]),
             lambda: accountant.reserve("bob", coin),
+            lambda: accountant.balance("ann"),
+            lambda: accountant.history("ann"),
+            lambda: Accountant(ledger, create=False),
         ):
-            with pytest.raises(LedgerError, match=NEWER.format(known + 1, known)):
+            with pytest.raises(LedgerUpgraded, match=NEWER.format(known + 1, known)):
                 call()
+        assert NEWER.format(known + 1, known) in str(accountant.ledger.check_up()["schema"])
         upgrade(known)
         assert accountant.spend("ann", coin, key="2").status == "spent"
         assert len(accountant.history("ann")) == 2

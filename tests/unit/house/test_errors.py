@@ -24,6 +24,7 @@ from ldp_budget.errors import (
     LedgerKeyMissing,
     LedgerMissing,
     LedgerMoved,
+    LedgerUpgraded,
     NameTaken,
     NotSupported,
     OutsideDomain,
@@ -85,6 +86,7 @@ OF_A_LEDGER = [
     ReportFileError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
     TableError(SECRET_PLACE, f"{SECRET_PLACE} is truncated"),
     LedgerMoved(SECRET_PLACE, "another place", complete=True),
+    LedgerUpgraded(SECRET_PLACE, 1, 2),
 ]
 """The errors with a location: the client shows the URL of the service, and the cause stays there."""
 

@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..._files import alone_in, create_private, others_have_access, sync_file, sync_folder
-from ...errors import LedgerError, LedgerMissing
+from ...errors import LedgerError, LedgerMissing, LedgerUpgraded
 from .. import key_file, keyed_hashing
-from ..storage import newer_tables, of_a_candidate, other_tables
+from ..storage import of_a_candidate, other_tables
 from . import schema
 from .fork_gate import GatedConnection
 from .schema import APPLICATION_ID, CANDIDATE_ID, SCHEMA_VERSION, create_tables, fill, version_of
@@ -458,20 +458,20 @@ def cache_for_writing(connection: sqlite3.Connection) -> None:
 
 
 def check_version(connection: sqlite3.Connection, path: str) -> None:
-    """Raise `LedgerError` if a newer ldp-budget has upgraded the tables. Call it in a transaction, before any write."""
+    """Raise `LedgerUpgraded` if a newer ldp-budget has upgraded the tables. A transaction calls it first."""
     version = version_of(connection)
     if version > SCHEMA_VERSION:
-        raise newer_tables(path, SCHEMA_VERSION, version)
+        raise LedgerUpgraded(path, SCHEMA_VERSION, version)
 
 
 def _check(connection: sqlite3.Connection, path: str, upgrade: bool = False) -> None:
     """Raise `LedgerError` unless this is a ledger of a known schema version. It only reads the file."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = version_of(connection)
     if application == CANDIDATE_ID:
         raise of_a_candidate(path)
     if application != APPLICATION_ID:
         raise LedgerError(path, "this is not an ldp-budget ledger", hint=_NAME)
+    version = version_of(connection)
     migrates = SCHEMA_VERSION - len(schema.MIGRATIONS) <= version < SCHEMA_VERSION
     if version != SCHEMA_VERSION and not (migrates and upgrade):
         raise other_tables(path, SCHEMA_VERSION, version, migrates=migrates)

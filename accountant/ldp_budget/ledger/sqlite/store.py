@@ -314,6 +314,7 @@ class SqliteStore:
     def _read(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         try:
             _begin(connection, _READ)
+            connections.check_version(connection, self.name)
             yield connection
             if self._pid == os.getpid():  # in the child of a fork, the connection is closed
                 connection.execute("COMMIT")
