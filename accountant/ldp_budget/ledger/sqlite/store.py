@@ -228,6 +228,8 @@ class SqliteStore:
 
     def migrate(self, until: str) -> tuple[int, list[str]]:
         """Apply the pending migrations in one transaction; return the version before, and the applied steps."""
+        import sqlite_utils  # noqa: F401 - with pandas it takes seconds, in which the writer lock must be free
+
         from .migrations import migrate
 
         for attempt in self.attempts():
