@@ -22,7 +22,7 @@ from ldp_budget.errors import LedgerError
 from ldp_budget.ledger.storage import PartitionsFailedError
 
 from . import pool
-from .schema import PARTITIONED, compare_facts, expect_shards, refuse, shard_query
+from .schema import PARTITIONED, Fact, compare_shards, refuse, shard_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,6 +50,11 @@ _VERSION = "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'citu
 _IS_DISTRIBUTED = (
     "SELECT count(*) > 0 FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'partitions'::pg_catalog.regclass"
     " AND partmethod = 'h'"
+)
+_DISTRIBUTE_CREATED = (
+    "SELECT create_distributed_table(c.oid, 'partition', colocate_with => %s)"
+    " FROM unnest(%s::text[]) AS name JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(name)"
+    " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition d WHERE d.logicalrelid = c.oid)"
 )
 _COUNT_NODES = "SELECT count(*) FROM pg_dist_node WHERE shouldhaveshards AND noderole = 'primary'"
 _NODE = "n.nodename || ':' || n.nodeport"
@@ -99,6 +104,12 @@ def distribute(connection: Connection, address: Address) -> None:
         connection.execute("SELECT create_distributed_table(%s, 'partition', colocate_with => %s)", (table, first))
 
 
+def distribute_created(connection: Connection) -> None:
+    """Distribute the tables that a migration has created and not distributed yet."""
+    connection.execute("SET LOCAL citus.shard_replication_factor TO 1")
+    connection.execute(_DISTRIBUTE_CREATED, (PARTITIONED[0], [*PARTITIONED]))
+
+
 def is_distributed(connection: Connection) -> bool:
     """True if the tables, which are found by the search path, are distributed."""
     found: Any = connection.execute(_IS_DISTRIBUTED).fetchone()
@@ -108,10 +119,11 @@ def is_distributed(connection: Connection) -> bool:
 class Cluster:
     """The nodes of one ledger, and the partitions on each."""
 
-    def __init__(self, address: Address, schema: str, partitions: int) -> None:
+    def __init__(self, address: Address, schema: str, partitions: int, aside: frozenset[Fact]) -> None:
         self._address = address
         self._schema = schema
         self._partitions = partitions
+        self._aside = aside
         self.shards: Sequence[int] = ()
         """The shard of each partition."""
         self._groups: dict[int, int] = {}
@@ -218,7 +230,7 @@ class Cluster:
         found = self._ask(connection, node, shard_query(self._schema, tables))
         try:
             pool.judge_node(settings, named, asked, answered)
-            refuse(compare_facts(found, expect_shards(tables)), named.name)
+            refuse(compare_shards(found, tables, self._aside), named.name)
             with pool.first_connection(asked_at) as other:
                 pool.check_isolation(connection, other, self._schema, named, self._nodes.index(node))
         except LedgerError as error:

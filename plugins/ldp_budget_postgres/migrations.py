@@ -1,8 +1,10 @@
 """Migrations of a ledger on PostgreSQL: numbered SQL files in the folder `sql`.
 
 `0002.pre.sql` and `0002.post.sql` hold the two steps to version 2, see `ldp_budget.ledger.migrations`. No release has
-needed one yet. The statements of a pre step must do nothing the second time, such as `CREATE TABLE IF NOT EXISTS`: an
-upgrade that was killed is run again.
+needed one yet. On a cluster, a table that they create is distributed by its column `partition`.
+
+The statements of a pre step must do nothing the second time, such as `CREATE TABLE IF NOT EXISTS`: an upgrade that was
+killed is run again.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.ledger.migrations import POST, PRE, Migration
 from ldp_budget.ledger.storage import other_tables
 
-from . import schema
+from . import citus, schema
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -56,7 +58,7 @@ def created(migrations: list[Migration]) -> frozenset[schema.Fact]:
     return schema.expect_facts(text for text in statements if text.startswith("CREATE "))
 
 
-def apply(connection: Connection[Any], ledger: str, until: str) -> tuple[int, list[str]]:
+def apply(connection: Connection[Any], ledger: str, until: str, distributed: bool) -> tuple[int, list[str]]:
     """Apply the pending steps in the open transaction; return the version before, and the names of the steps."""
     connection.execute(_WAIT)
     connection.execute(_LOCK[until])  # type: ignore[call-overload, unused-ignore]
@@ -72,6 +74,8 @@ def apply(connection: Connection[Any], ledger: str, until: str) -> tuple[int, li
                 return before, done
             for statement in statements:
                 connection.execute(statement)  # type: ignore[call-overload, unused-ignore]
+                if distributed and statement.startswith("CREATE TABLE"):
+                    citus.distribute_created(connection)
             done.append(f"v{each.version}_{step}")
         connection.execute("UPDATE meta SET value = %s WHERE name = 'schema'", (str(each.version).encode(),))
     return before, done

@@ -330,10 +330,27 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def expect_shards(tables: Iterable[str]) -> frozenset[Fact]:
-    """Return the facts about tables of shards, which are named TABLE_NUMBER."""
-    named = [(table, table.rpartition("_")[0]) for table in tables]
-    return frozenset(fact._replace(table=table) for table, name in named for fact in _EXPECTED if fact.table == name)
+def compare_shards(answer: Iterable[Sequence[str]], tables: Iterable[str], aside: frozenset[Fact]) -> list[str]:
+    """Return a message for each difference between facts about tables of shards, named TABLE_NUMBER, and the expected ones.
+
+    Facts `aside`, and their tables, are not compared.
+    """
+    named = {table: name for table in tables if (name := table.rpartition("_")[0]) not in created_tables(aside)}
+    expected = {
+        fact._replace(table=table)
+        for table, name in named.items()
+        for fact in _EXPECTED - aside
+        if fact.table == name
+    }
+    found = [Fact._make(row) for row in answer if row[0] in named]
+    return compare_facts(
+        [fact for fact in found if fact._replace(table=named[fact.table]) not in aside], frozenset(expected)
+    )
+
+
+def created_tables(aside: frozenset[Fact]) -> frozenset[str]:
+    """Return the tables that facts of pending migrations create."""
+    return frozenset(fact.table for fact in aside if fact.kind == "kind")
 
 
 def set_path(schema: str) -> str:
@@ -362,8 +379,7 @@ def compare_catalog(answer: Cursor[Any], aside: frozenset[Fact] = frozenset()) -
     Facts `aside` are not compared.
     """
     found = [row for row in answer.fetchall() if Fact._make(row) not in aside]
-    tables = {fact.table for fact in aside if fact.kind == "kind"}
-    return compare_facts([row for row in found if row[0] not in tables], _EXPECTED - aside)
+    return compare_facts([row for row in found if row[0] not in created_tables(aside)], _EXPECTED - aside)
 
 
 def compare_facts(answer: Iterable[Sequence[str]], expected: frozenset[Fact]) -> list[str]:

@@ -44,7 +44,7 @@ from .bulk_writes import (
     PostgresBatch,
     account_rows,
 )
-from .schema import PARTITIONED, ask_catalog, compare_catalog
+from .schema import PARTITIONED, ask_catalog, compare_catalog, created_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -416,7 +416,7 @@ class PostgresRows(NamedReads):
         Each table's key begins with the partition, so the index finds the lowest and highest partition fast.
         """
         (partitions,) = self._first("SELECT count(*) FROM partitions")
-        for table in PARTITIONED:
+        for table in sorted({*PARTITIONED} - created_tables(self._unit.aside)):
             for end in ("min", "max"):
                 (partition,) = self._first(f"SELECT {end}(partition) FROM {table}")
                 if partition is not None and not 0 <= partition < partitions:

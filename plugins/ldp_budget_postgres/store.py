@@ -196,7 +196,7 @@ class PostgresStore:
             self._cluster = None
             if self._has_citus and citus.is_distributed(connection):
                 partitions = schema.count_partitions(key, bytes(meta["key_check"]))
-                self._cluster = citus.Cluster(self._address, self._schema, partitions)
+                self._cluster = citus.Cluster(self._address, self._schema, partitions, self._aside)
                 self._cluster.locate(connection)
             else:
                 (partitions,) = connection.execute("SELECT count(*) FROM partitions").fetchone() or (0,)
@@ -377,7 +377,7 @@ class PostgresStore:
     def migrate(self, until: str) -> tuple[int, list[str]]:
         """Apply the pending migrations in one transaction; return the version before, and the applied steps."""
         with _plainly(self.name), self._connections.lend() as connection, self._looking(connection):
-            return migrations.apply(connection, self.name, until)
+            return migrations.apply(connection, self.name, until, distributed=self._cluster is not None)
 
     def _by_shard(self, partitions: Sequence[int]) -> list[list[int]]:
         """Return partitions as lists, each for one statement."""

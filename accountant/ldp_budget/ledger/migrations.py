@@ -1,7 +1,7 @@
 """Migrations: how the tables of a released version become those of a later one.
 
-A migration has two steps. `pre` runs while the version before still charges: it may only add what that version does not
-see, such as a table or an index, and it may take long. `post` runs in one short transaction, after which the tables have
+A migration has two steps. `pre` runs while the version before still charges: it may only add a table, which that version
+does not see, and it may take long. `post` runs in one short transaction, after which the tables have
 the new version. An open process of the version before then refuses each charge and read, by `LedgerUpgraded`.
 
 SQLite's migrations are applied by sqlite-utils, see `sqlite.migrations`; those of PostgreSQL are numbered SQL files, see
