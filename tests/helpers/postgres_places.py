@@ -6,6 +6,7 @@ import atexit
 import functools
 import re
 import uuid
+from collections.abc import Sequence
 
 import pytest
 
@@ -65,19 +66,26 @@ class Emptied(OnServer):
         """The next one wants it."""
 
 
-class Empty:
-    """A new ledger, and its reset; `by` is a URL of a role that may reset it."""
+_FILLED = ("meta", "partitions", "periods")
+"""The tables in which something stands from the beginning."""
 
-    def __init__(self, ledger: str, by: str | None = None) -> None:
+
+class Empty:
+    """A ledger, and its reset to what it is now; `by` is a URL of a role that may reset it.
+
+    `filled` are the tables that have rows now: those of a new ledger, if nothing else is said.
+    """
+
+    def __init__(self, ledger: str, by: str | None = None, filled: Sequence[str] = _FILLED) -> None:
         import psycopg
 
-        self.address = ledger
-        self._connection = psycopg.connect(by or pool.read(ledger).connect, autocommit=True)
-        atexit.register(in_this_process(self._connection.close))
+        self.address, self._filled = ledger, filled
+        self.connection = psycopg.connect(by or pool.read(ledger).connect, autocommit=True)
+        atexit.register(in_this_process(self.connection.close))
         self._kept = f"kept_{uuid.uuid4().hex}"
-        kept = [f"CREATE TABLE {self._kept}.{table} AS TABLE {table}" for table in _FILLED]
+        kept = [f"CREATE TABLE {self._kept}.{table} AS TABLE {table}" for table in filled]
         self._run(f"CREATE SCHEMA {self._kept}", *kept)
-        rows = self._connection.execute("SELECT value FROM meta WHERE name = 'identity'").fetchall()
+        rows = self.connection.execute("SELECT value FROM meta WHERE name = 'identity'").fetchall()
         self._identity = str(rows[0][0], "ascii")
         self._key = store.key_file_path(self._identity).read_bytes()
 
@@ -87,7 +95,7 @@ class Empty:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()",
             *(f"DELETE FROM {table}" for table in ("meta", *PARTITIONED)),
-            *(f"INSERT INTO {table} TABLE {self._kept}.{table}" for table in _FILLED),
+            *(f"INSERT INTO {table} TABLE {self._kept}.{table}" for table in self._filled),
         )
         file = store.key_file_path(self._identity)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,11 +103,7 @@ class Empty:
         create_private(file, self._key)
 
     def _run(self, *statements: str) -> None:
-        self._connection.execute("; ".join(statements))  # type: ignore[call-overload, unused-ignore]
-
-
-_FILLED = ("meta", "partitions", "periods")
-"""The tables in which something stands from the beginning."""
+        self.connection.execute("; ".join(statements))  # type: ignore[call-overload, unused-ignore]
 
 
 @functools.cache
