@@ -1,14 +1,16 @@
-"""Thousands of random programs, and of programs with changed steps: none is judged better than it is."""
+"""Thousands of random programs, and of programs with changed steps or numbers: none is judged better than it is."""
 
 from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from math import inf
 from typing import Any
 
 import pytest
 
+from changed_numbers import changed, good_programs, judge
 from changed_programs import any_changed, judged, random_program
 from checker_vectors import verdict
 from generated_programs import Generator, TooManyOutcomesError, loss_of, sealed, stating, undefined
@@ -45,3 +47,19 @@ def test_rules_judge_none_of_200_programs_too_good(maker: Any, seed: int) -> Non
     found, wrong = judged(random.Random(seed), maker, 200)
     assert not wrong
     assert found["all", "programs"] == 200
+
+
+_PROGRAMS = 1_500
+
+
+def test_numbers_of_changed_programs_is_never_too_good() -> None:
+    good, chance, found = good_programs(), random.Random("changed numbers"), Counter[str]()
+    while sum(found.values()) < _PROGRAMS:
+        try:
+            program = changed(chance, chance.choice(good))
+        except ValueError:
+            continue
+        verdict = judge(program)
+        assert not verdict.startswith("too good"), (verdict, program.steps, program.report)
+        found[verdict] += 1
+    assert found["equal"] + found["bound"] >= 800

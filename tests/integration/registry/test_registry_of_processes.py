@@ -1,4 +1,4 @@
-"""What one process derived of a client, the next one reads; a changed client is derived again."""
+"""What processes read of the registry: derivations of an earlier one, and the lookup of an adapter without its library."""
 
 from __future__ import annotations
 
@@ -44,3 +44,21 @@ def test_guarantee_of_second_process_is_read(tmp_path: Path) -> None:
     assert first[0] == second[0]
     assert (first[1].strip(), second[1].strip()) == ("True", "False")
     assert run(tmp_path, "swapped").rsplit(" ", 1)[1].strip() == "True"
+
+
+# -- what it costs those who have none of it ------------------------------------------------------------------------
+
+
+def test_adapter_lookup_imports_no_library() -> None:
+    code = """
+import sys, ldp_budget
+class Odd: __module__ = "opendp.mod"
+for thing in (object(), Odd()):
+    try: ldp_budget.guarantee_of(thing)
+    except ldp_budget.InvalidParameter: pass
+    else: raise SystemExit("known")
+libraries = {"opendp", "diffprivlib", "dp_accounting", "flwr", "opacus", "scipy"}
+print(sorted(libraries & {name.partition(".")[0] for name in sys.modules}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
