@@ -112,7 +112,7 @@ def plan_survey(
         survey: the survey. Its `answer` and the ε of its questions are not used.
         respondents: the number of respondents; None to find for each design the number that gives `margin`.
         margin: the largest margin of error, a share or a part of a number's range.
-        total_epsilon: the ε of all rounds together; None for the survey's ε in each round.
+        total_epsilon: the ε of all rounds of one person together; None for the survey's ε in each round.
 
     Raises:
         InvalidParameter: neither or both of `respondents` and `margin` are given, or an argument is out of range.
@@ -121,7 +121,7 @@ def plan_survey(
     if total_epsilon is not None:
         if total_epsilon <= 0:
             raise InvalidParameter("total_epsilon", "a number above 0", str(total_epsilon))
-        per_round = _down(total_epsilon / survey.rounds)
+        per_round = _down(total_epsilon / survey.rounds_each)
         survey = replace(survey, epsilon=per_round)
     survey = replace(survey, questions=survey.slots, joint=False)
     count = len(survey.questions)
@@ -138,7 +138,8 @@ def plan_survey(
         "survey": survey.name,
         "epsilon": str(survey.epsilon),
         "rounds": survey.rounds,
-        "total_epsilon": str(survey.epsilon * survey.rounds),
+        "rounds_each": survey.rounds_each,
+        "total_epsilon": str(survey.epsilon * survey.rounds_each),
         "designs": designs,
         "recommended": None if best is None else best["answer"],
     }

@@ -33,7 +33,8 @@ class PlanGroup(MechanismGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if any(arg.partition("=")[0] in _OPTIONS for arg in args):
-            args = [_COMMAND, *args]
+            # click would take the --help of `plan --answers --help`, which usage errors name, for the number of answers.
+            args = [_COMMAND, *(["--help"] if {"-h", "--help"} & set(args) else args)]
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
@@ -59,7 +60,9 @@ respondents_option = click.option(
     "--respondents", type=WholeRange(1, 10**12), metavar="N", help="Show the margins of N respondents."
 )
 total_epsilon_option = click.option(
-    "--total-epsilon", metavar="E", help="The ε of all rounds together [default: the survey's ε in each round]"
+    "--total-epsilon",
+    metavar="E",
+    help="The ε of all rounds of a person together [default: the survey's ε in each round]",
 )
 
 
@@ -254,8 +257,9 @@ def _print_assumed(row: dict[str, Any]) -> None:
 
 
 def _print_survey(row: dict[str, Any]) -> None:
+    each, rounds = row["rounds_each"], counted(row["rounds"], "round")
     click.echo(
-        f"Survey {row['survey']}: ε = {row['epsilon']} in each of {counted(row['rounds'], 'round')}, "
+        f"Survey {row['survey']}: ε = {row['epsilon']} in each of {'' if each == row['rounds'] else f'{each} of '}{rounds}, "
         f"{row['total_epsilon']} in all, at the worst answers"
     )
     print_table(

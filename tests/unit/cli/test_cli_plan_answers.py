@@ -80,3 +80,11 @@ def test_plan_answers_draws_the_margins(command: CommandLine, tmp_path: Path) ->
     command("plan", "--answers", 6, "--respondents", 3000, "--epsilon", 1, "--plot", file)
     text = file.read_text(encoding="utf-8")
     assert all(each in text for each in ("ε = 0.5", "ε = 1", "ε = 2", "± 6.1 points with 3,000 people"))
+
+
+@pytest.mark.parametrize("option", ["--answers", "--survey"])
+def test_help_that_usage_errors_name_shows_all_options(command: CommandLine, option: str) -> None:
+    """The option took `--help` for its value."""
+    shown = command("plan", option, "--help").stdout
+    assert shown.startswith("Usage: ldp-budget plan --answers [OPTIONS]")
+    assert "--total-epsilon" in shown

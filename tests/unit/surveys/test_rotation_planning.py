@@ -92,3 +92,11 @@ def test_plan_says_when_rotation_is_better_and_when_it_is_worse(command: Command
     assert command.json("plan", "--survey", tmp_path / "health.toml", "--panel", 20_000)["recommended"] == "split"
     error = command.error("plan", "--answers", 2, "--panel", 20_000, "--epsilon", 1, "--margin", "3%", code=2)
     assert "--panel needs --survey" in error
+
+
+def test_plan_of_a_rotating_survey_totals_the_turns_of_one_person(command: CommandLine, tmp_path: Path) -> None:
+    """The total was that of all rounds, though a person answers in 4 of 52."""
+    survey(tmp_path, 2, 13)
+    plan = "plan", "--survey", tmp_path / "health.toml", "--respondents", 900
+    assert "ε = 2 in each of 4 of 52 rounds, 8 in all" in command(*plan).stdout
+    assert command.json(*plan, "--total-epsilon", 4)["epsilon"] == "1"
