@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from doc_blocks import ENDS, Shell, at_free_port, blocks, follow, follow_chain, page_environment, record
+from doc_blocks import ENDS, STUDIES, Shell, at_free_port, blocks, follow, follow_chain, page_environment, record
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 # test_javascript_guide.py and test_road_guides.py follow these, with a browser in the middle.
 WITH_A_BROWSER = [DOCS / "guides" / f"{name}.md" for name in ("javascript", "surveyjs", "telemetry")]
+# tests/exhaustive/docs/test_staff_survey.py follows this one, and compares its figures.
+WITH_FIGURES = [STUDIES / "staff-survey.md"]
 # Modules that a page needs besides the library; developers have them.
 NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
@@ -57,7 +59,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the comman
             id=page.relative_to(ROOT).with_suffix("").as_posix(),
         )
         for page in ENDS
-        if page not in WITH_A_BROWSER
+        if page not in [*WITH_A_BROWSER, *WITH_FIGURES]
     ],
 )
 def test_page_with_all_its_blocks_run_prints_what_it_shows(page: Path, tmp_path: Path, programs: str) -> None:
