@@ -20,7 +20,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from os import urandom
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -85,13 +84,7 @@ class Row:
 
 def ours(name: str, values: Any, stream: type[Stream] | None = None, **parameters: Any) -> Runner:
     made = ldp_budget.mechanism(name)(**parameters)
-
-    def client(given: Any) -> Any:
-        # Each report that needs a secret is the first one of another user.
-        secrets = [urandom(32) for _ in given] if made.repeats else None
-        return made.randomize(given, rng=stream() if stream else None, secrets=secrets)
-
-    return Runner(client, made.aggregate, values)
+    return Runner(lambda given: made.randomize(given, rng=stream() if stream else None), made.aggregate, values)
 
 
 def rows(reports: int) -> Iterator[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os import urandom
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,9 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
     answers = {"domain_size": shape["answers"]}
     if mechanism == "rappor":
         bloom = {name: shape[name] for name in ("bits", "hashes", "cohorts")}
-        made = ldp_budget.mechanism("rappor").calibrate(**bloom, epsilon=epsilon, epsilon_lifetime=2 * epsilon)
+        # One report of a user, so that no bits are permanent.
+        losses = {"epsilon": epsilon, "epsilon_lifetime": 2 * epsilon}
+        made = ldp_budget.mechanism("rappor").calibrate(**bloom, **losses, any_inputs=True)
     elif mechanism == "memoised":
         buckets = shape["answers"]
         made = ldp_budget.mechanism("d-bit-flip").calibrate(
@@ -77,12 +78,6 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
     else:
         made = ldp_budget.mechanism(mechanism).calibrate(epsilon=epsilon, **answers)
 
-    def randomize(values: Any, secrets: list[bytes] | None) -> Any:
-        if secrets is None and mechanism == "rappor":  # each report is the first one of another user
-            drawn = urandom(32 * len(values))
-            secrets = [drawn[start : start + 32] for start in range(0, len(drawn), 32)]
-        return made.randomize(values, secrets=secrets)
-
     def intervals(reports: Any) -> tuple[Any, Any]:
         found = made.estimate(reports)
         return found.counts, found.interval(0.95)
@@ -93,7 +88,7 @@ def collect(mechanism: str, shape: dict[str, int], epsilon: float) -> Collector:
 
     return Collector(
         epsilon=LIFETIME if mechanism == "memoised" else epsilon,
-        randomize=randomize,
+        randomize=lambda values, secrets: made.randomize(values, secrets=secrets),
         rows=rows,
         aggregate=made.aggregate,
         estimate=lambda reports: made.estimate(reports).counts,
