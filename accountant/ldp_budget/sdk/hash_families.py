@@ -161,6 +161,14 @@ def polynomial_hash(seed: str, function: int, value: int, width: int) -> int:
     return width * y >> _BITS
 
 
+def _bloom_digest(seed: int | str, cohort: int, value: int, hashes: int) -> bytes:
+    """Return the words of a filter's positions."""
+    return hashlib.shake_128(f"ldp-budget bloom 1:{seed}:{cohort}:{value}".encode()).digest(8 * hashes)
+
+
+_kept_bloom_digest = functools.lru_cache(maxsize=1 << 14)(_bloom_digest)
+
+
 @dataclass(frozen=True)
 class BloomFilters:
     """The filters of values: `hashes` of `bits` positions each, under functions that a seed and a cohort name.
@@ -191,8 +199,9 @@ class BloomFilters:
         families = int(cohorts.max(initial=0)) + 1
         codes, inverse = np.unique(values * families + cohorts, return_inverse=True)
         pairs = (divmod(code, families) for code in codes.tolist())
-        texts = (f"ldp-budget bloom 1:{self.seed}:{cohort}:{value}" for value, cohort in pairs)
-        digests = [hashlib.shake_128(text.encode()).digest(8 * self.hashes) for text in texts]
+        # A column comes in blocks. Where answers repeat within one, they repeat in the next one too.
+        digest = _kept_bloom_digest if len(codes) < len(values) else _bloom_digest
+        digests = [digest(self.seed, cohort, value, self.hashes) for value, cohort in pairs]
         words = np.frombuffer(b"".join(digests), "<u8").reshape(-1, self.hashes)
         positions: NDArray[np.int64] = (words % np.uint64(self.bits)).astype(np.int64)[inverse]
         return positions
