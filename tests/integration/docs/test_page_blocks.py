@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 # test_javascript_guide.py and test_road_guides.py follow these, with a browser in the middle.
 WITH_A_BROWSER = [DOCS / "guides" / f"{name}.md" for name in ("javascript", "surveyjs", "telemetry")]
-# tests/exhaustive/docs/test_staff_survey.py follows this one, and compares its figures.
-WITH_FIGURES = [STUDIES / "staff-survey.md"]
+# tests/exhaustive/docs/test_staff_survey.py and test_telemetry_study.py follow these, and compare their figures.
+WITH_FIGURES = [STUDIES / "staff-survey.md", STUDIES / "telemetry.md"]
 # Modules that a page needs besides the library; developers have them.
 NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
