@@ -62,7 +62,7 @@ def card(mechanism: type[Mechanism], row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _drawn(mechanism: type[Mechanism], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return client, law and vectors of a mechanism with these values."""
-    from ldp_budget.sdk.program_text import program_lines
+    from .program_text import program_lines
 
     try:
         made = mechanism(**{name: mechanism.fields[name].parse_option(str(value)) for name, value in values.items()})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..sampling import ONE
-from .client_program import OPERATORS
+from ldp_budget.sampling import ONE
+from ldp_budget.sdk.client_program import OPERATORS
 
 if TYPE_CHECKING:
-    from .client_program import Expression, Program
+    from ldp_budget.sdk.client_program import Expression, Program
 
 _INFIX = {
     "add": "+",
