@@ -15,10 +15,11 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget._validation import check_many, check_text, shown
-from ldp_budget.accounting.admin_log_projection import FRESH_SECONDS, Projection, RecordLog
 from ldp_budget.accounting.admin_records import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
 from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import InvalidParameter, LedgerError, NameTaken, UnknownName
+
+from .admin_log_projection import FRESH_SECONDS, Projection, RecordLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

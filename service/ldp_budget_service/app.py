@@ -12,11 +12,11 @@ from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
 import ldp_budget
-from ldp_budget.accounting.approvals import Approvals
 from ldp_budget_service.api_keys import ApiKeys
 from ldp_budget_service.invitations import Invitations
 
 from . import auth, html_pages, problems, publications, schemas
+from .approvals import Approvals
 from .compute_pool import Workers
 from .error_codes import as_json
 from .observability import health, metrics

@@ -2,7 +2,7 @@
 
 If a ledger demands approvals, an API key's relaxation of a policy needs the approval of another API key. The
 demand, the proposals and their outcomes are records in the administrative log. This module is the pure part, which
-the transaction that sets a policy uses too. `accounting.approvals` holds the operations on proposals.
+the transaction that sets a policy uses too. `ldp_budget_service.approvals` holds the operations on proposals.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget import LdpBudgetError
-from ldp_budget.accounting.admin_log_projection import Projection
 from ldp_budget.accounting.admin_records import VERIFIED
+
+from ..admin_log_projection import Projection
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -18,10 +18,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from ldp_budget import InvalidParameter, Limit, NotSupported, Plan, UnknownName
 from ldp_budget._validation import shown
-from ldp_budget.accounting.approvals import reasons_of
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.guarantees import from_json
 
+from ..approvals import reasons_of
 from ..auth import AuthContext, Caller, Reader, router_of
 from ..problems import documented
 from ..responses import Row, ok_with_position
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from ldp_budget.accounting.approvals import Approvals
     from ldp_budget.accounting.policies import Policy
     from ldp_budget.accounting.policy_approval import Proposal
     from ldp_budget.guarantees import Guarantee
+
+    from ..approvals import Approvals
 
 
 router = router_of(tags=["policies"])

@@ -13,10 +13,10 @@ from fastapi.testclient import TestClient
 
 from fixed_clock import Clock
 from ldp_budget import Accountant, Collection, Limit, mechanism
-from ldp_budget.accounting.approvals import Approvals
 from ldp_budget_service import Settings, create_app
 from ldp_budget_service.api_keys import SCOPES, ApiKeys
 from ldp_budget_service.app import ROUTERS
+from ldp_budget_service.approvals import Approvals
 from ldp_budget_service.auth import ACCESS, ANY, FREE, INVITED, NAMED, NO, OPEN, ROWS, router_of
 from ldp_budget_service.invitations import Invitations
 

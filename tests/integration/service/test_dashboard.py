@@ -18,8 +18,8 @@ pytest.importorskip("fastapi", reason="no FastAPI: pip install 'ldp-budget[servi
 
 import axe_core
 from ldp_budget import Accountant, Collection, mechanism
-from ldp_budget.accounting.approvals import Approvals
 from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.approvals import Approvals
 from survey_site import Site, running
 
 RR = mechanism("randomized-response")

@@ -13,9 +13,9 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, ApprovalConflict, InvalidParameter, NameTaken
 from ldp_budget.accounting.admin_log import record_faults
 from ldp_budget.accounting.admin_records import fault_of
-from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.registry.collections import Collection
 from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.approvals import Approvals
 from ldp_budget_service.invitations import Invitations
 
 pytestmark = pytest.mark.policy("lifetime=4")

@@ -18,8 +18,8 @@ from contract.acts import CURVE, check, coin, made, promising, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, LdpBudgetError
 from ldp_budget.accounting import policies
-from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.ledger import calendar, window_backfill, zones
+from ldp_budget_service.approvals import Approvals
 
 SEOUL = "Asia/Seoul"
 LIMITS = ["lifetime=90", "day=1"]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ldp_budget import Accountant, BudgetClient, InvalidParameter, mechanism
-from ldp_budget.accounting.admin_log_projection import RecordLog
 from ldp_budget.registry.collections import Collection
 from ldp_budget.reports.charged_release import release
+from ldp_budget_service.admin_log_projection import RecordLog
 from ldp_budget_service.client import Client
 
 NAMES = sorted(name for name in vars(BudgetClient) if not name.startswith("_"))

@@ -132,7 +132,7 @@ def test_find_sees_changes_of_another_process_within_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed = 100.0
-    monkeypatch.setattr("ldp_budget.accounting.admin_log_projection.time.monotonic", lambda: passed)
+    monkeypatch.setattr("ldp_budget_service.admin_log_projection.time.monotonic", lambda: passed)
     with Accountant(tmp_path / "budget.db") as mine, Accountant(tmp_path / "budget.db") as others:
         keys, theirs = ApiKeys(mine), ApiKeys(others)
         _, secret = theirs.create("team-a", ["spend"])

@@ -21,7 +21,6 @@ from ldp_budget import (
     UnknownName,
 )
 from ldp_budget.accounting.admission import ApplicablePolicy, decide
-from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.accounting.charge_request import ChargeRequest, RequestTemplate
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.accounting.policies import Policy
@@ -32,6 +31,7 @@ from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
 from ldp_budget.ledger.calendar import Moment
 from ldp_budget.ledger.keyed_hashing import Key
+from ldp_budget_service.approvals import Approvals
 
 pytestmark = pytest.mark.policy("lifetime=4", "day=1")
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from ..errors import RecordConflict
-from .budget_client import BudgetClient
+from ldp_budget.accounting.budget_client import BudgetClient
+from ldp_budget.errors import RecordConflict
 
 if TYPE_CHECKING:
-    from .admin_log import Record
+    from ldp_budget.accounting.admin_log import Record
 
 S = TypeVar("S")
 

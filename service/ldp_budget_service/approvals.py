@@ -8,25 +8,26 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .._validation import check_switch, check_whole
-from ..charge_options import check_options
-from ..errors import ApprovalConflict, NotSupported, UnknownName
-from ..guarantees.fixed_point import LARGEST
-from ..ledger.zones import UTC_ZONE
+from ldp_budget._validation import check_switch, check_whole
+from ldp_budget.accounting.admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
+from ldp_budget.accounting.call_options import PolicyTerms
+from ldp_budget.accounting.policies import Policy
+from ldp_budget.accounting.policy_approval import NOTHING_AGREED, ApprovalState, Proposal, relaxations, terms_of
+from ldp_budget.accounting.policy_versions import check_reason, in_zone_of, propose, with_shares
+from ldp_budget.charge_options import check_options
+from ldp_budget.errors import ApprovalConflict, NotSupported, UnknownName
+from ldp_budget.guarantees.fixed_point import LARGEST
+from ldp_budget.ledger.zones import UTC_ZONE
+
 from .admin_log_projection import FRESH_SECONDS, Projection
-from .admin_records import APPROVED, DEMANDED, PROPOSED, WITHDRAWN
-from .call_options import PolicyTerms
-from .policies import Policy
-from .policy_approval import NOTHING_AGREED, ApprovalState, Proposal, relaxations, terms_of
-from .policy_versions import check_reason, in_zone_of, propose, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .accountant import Accountant
-    from .admin_log import Record
-    from .limits import Limit
-    from .principals import Principal
+    from ldp_budget.accounting.accountant import Accountant
+    from ldp_budget.accounting.admin_log import Record
+    from ldp_budget.accounting.limits import Limit
+    from ldp_budget.accounting.principals import Principal
 
 ALL = "policies"
 """The name of the records that demand approvals or lift the demand."""
