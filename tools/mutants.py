@@ -137,7 +137,7 @@ MUTANTS = (
     ),
     Mutant(
         "blanket-of-one-user-more",
-        "accountant/ldp_budget/composition/shuffle_amplification.py",
+        "surveys/ldp_budget_surveys/planning/shuffle_amplification.py",
         "math.log(unit / self.users))",
         "math.log(unit / (self.users + 1)))",
         "unit/composition/test_composition_shuffle.py",

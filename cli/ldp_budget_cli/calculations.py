@@ -14,6 +14,7 @@ from ldp_budget.guarantees.fixed_point import printed_up
 from ldp_budget.registry.certification import mechanism_rows
 
 from .certificate_files import write_certificate
+from .command_groups import part
 from .errors import did_you_mean
 from .limit_figures import number
 from .mechanism_arguments import as_typed, mechanism_command, parse_reports
@@ -39,10 +40,10 @@ from .tables import Loss, print_fields, print_row_table, print_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ldp_budget.accounting.composition_comparison import Rules
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
 
+    Rules = dict[str, dict[str, Any] | None]
     Chosen = tuple[type[Mechanism], Mapping[str, Any]]
 
 
@@ -94,12 +95,12 @@ def compose(
     certificate: str | None,
     form: str | None,
 ) -> None:
-    from ldp_budget.accounting.composition_comparison import composed, own_delta, promise_of
     from ldp_budget.composition.rules import of_one_question
 
-    guarantee = promise_of(mechanism)
-    delta = own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
-    row, reasons = composed(mechanism, reports, delta, shuffled)
+    totals = part("totals")
+    guarantee = totals.promise_of(mechanism)
+    delta = totals.own_delta(guarantee, reports) if total_delta is None else parse_delta(total_delta)
+    row, reasons = totals.composed(mechanism, reports, delta, shuffled)
     if rule is not None:
         _keep_rule(rule, row["rules"], reasons)
     rules, central = row["rules"], row.get("shuffled")
@@ -208,8 +209,6 @@ def compare(
       ldp-budget compare --epsilon 1 --lower 0 --upper 100 --users 10000
       ldp-budget compare --epsilon 2 --domain-size 10 --at-most 3 --users 3000
     """
-    from ldp_budget.accounting.composition_comparison import compared
-
     numeric = _both("lower", lower, "upper", upper)
     if at_most is not None and domain_size is None:
         raise click.UsageError("--at-most needs --domain-size D, the number of options.")
@@ -224,7 +223,7 @@ def compare(
     if total_delta is not None and reports is None:
         raise click.UsageError("--total-delta needs --reports K.")
     delta = None if total_delta is None else parse_delta(total_delta)
-    rows, reasons = compared(
+    rows, reasons = part("totals").compared(
         epsilon,
         domain_size=domain_size,
         users=users,
@@ -251,9 +250,7 @@ def compare(
 
 def _least_users(epsilon: str, domain_size: int, margin: float, at_most: int | str | None) -> int:
     """Return the least number of respondents for which some mechanism gives the margin; prints it."""
-    from ldp_budget.registry.ranking import rank_frequency
-
-    ranked = rank_frequency(epsilon, domain_size, 1, margin=margin, at_most=at_most)
+    ranked = part("ranking").rank_frequency(epsilon, domain_size, 1, margin=margin, at_most=at_most)
     found = [row["respondents"] for row in ranked]
     enough = [number for number in found if number is not None]
     if not enough:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from .command_groups import part
 from .output import counted
 from .tables import print_table
 
@@ -145,12 +146,11 @@ def _plan() -> None:
 def _choose(epsilon: str, users: int) -> Mechanism:
     """Return the mechanism with the least predicted error."""
     from ldp_budget.registry.plugins import mechanism
-    from ldp_budget.registry.ranking import rank_frequency
     from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 
     click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
     _show_command(f"ldp-budget compare --epsilon {epsilon} --domain-size {len(PARTIES)} --users {users}")
-    rows = rank_frequency(epsilon, len(PARTIES), users)
+    rows = part("ranking").rank_frequency(epsilon, len(PARTIES), users)
     print_table(
         ("mechanism", "std error"), [(row["mechanism"], f"{100 * row['mean_std_error']:.1f} %") for row in rows]
     )

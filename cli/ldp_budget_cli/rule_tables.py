@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .command_groups import part
 from .mechanism_arguments import parse_reports
 from .output import decimal_option
 
@@ -20,9 +21,8 @@ reports_option = click.option(
 
 def parse_delta(text: str) -> Decimal:
     """Return the δ of a total."""
-    from ldp_budget.accounting.composition_comparison import check_delta
-
-    return check_delta(decimal_option("total_delta", text))
+    found: Decimal = part("totals").check_delta(decimal_option("total_delta", text))
+    return found
 
 
 def print_reasons(reasons: dict[str, str]) -> None:

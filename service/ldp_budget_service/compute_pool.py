@@ -54,14 +54,14 @@ def calibrate(asked: Asked) -> Any:
 
 def compose(asked: Asked) -> Any:
     """Return the output of `compose --json`."""
-    from ldp_budget.accounting.composition_comparison import composed
+    from ldp_budget_surveys.planning.composition_comparison import composed
 
     return composed(_made(asked), asked["reports"], _delta(asked), asked["shuffled"])[0]
 
 
 def plan(asked: Asked) -> Any:
     """Return the output of `plan --json`; for a collection, of its mechanism at another ε."""
-    from ldp_budget.accounting.composition_comparison import maker, planned_rules
+    from ldp_budget_surveys.planning.composition_comparison import maker, planned_rules
 
     make = _made(asked).at_epsilon if asked["at_epsilon"] else maker(_kind(asked), _without_targets(asked))
     delta = _delta(asked)
@@ -71,7 +71,7 @@ def plan(asked: Asked) -> Any:
 
 def compare(asked: Asked) -> Any:
     """Return the output of `compare --json`."""
-    from ldp_budget.accounting.composition_comparison import compared
+    from ldp_budget_surveys.planning.composition_comparison import compared
 
     names = ("epsilon", "domain_size", "users", "lower", "upper", "margin", "reports")
     return compared(**{name: asked[name] for name in names}, delta=_delta(asked))[0]
@@ -115,7 +115,7 @@ def _amount(option: str, value: Any) -> Decimal:
 
 
 def _delta(asked: Asked) -> Decimal | None:
-    from ldp_budget.accounting.composition_comparison import check_delta
+    from ldp_budget_surveys.planning.composition_comparison import check_delta
 
     given = asked["total_delta"]
     return None if given is None else check_delta(_amount("total_delta", given))

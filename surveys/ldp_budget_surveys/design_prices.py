@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.registry.margins import Precision
-
+from .planning.margins import Precision
 from .questionnaires.scales import BELOW, IN_BOX, MEAN, NPS, REPORTS, SHARES, TOP_BOX, answers_of
 from .questionnaires.survey_questions import GRID, SCALE, SurveyQuestion
 from .questionnaires.surveys import JOINT, Survey

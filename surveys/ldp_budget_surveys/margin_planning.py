@@ -4,7 +4,7 @@ The margin is the error that 95 of 100 surveys stay below, at the worst share, b
 
     s² = D·[v(f) + c·f(1 - f)]/n
 
-- v(f) is the variance that randomization adds to one report, f the share of an answer; see `ldp_budget.registry.margins`.
+- v(f) is the variance that randomization adds to one report, f the share of an answer; see `ldp_budget_surveys.planning.margins`.
 - f(1 - f) is the variance of sampling. c = (N - n)/(N - 1) for a simple random sample of n of N people (Cochran 1977,
   section 2.6), and 1 for a large population. Only sampling shrinks by it: the noise of a census stays.
 - D is the design effect of weights, strata and clusters. For weights it is 1 + cv², with cv their coefficient of variation
@@ -27,16 +27,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.margins import MOST_RESPONDENTS, Precision, least_respondents
-from ldp_budget.registry.ranking import check_number, frequency_mechanisms
 from ldp_budget.sdk.share_laws import without_replacement
 
 from .notebook_tables import TabularJson
+from .planning.margins import MOST_RESPONDENTS, Precision, least_respondents
+from .planning.ranking import check_number, frequency_mechanisms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ldp_budget.registry.ranking import Number
+    from .planning.ranking import Number
 
 MOST_EPSILON = Decimal(20)
 """The largest ε that a plan looks at."""

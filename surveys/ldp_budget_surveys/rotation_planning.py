@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget._validation import check_whole
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.margins import MOST_RESPONDENTS, PlannedMargin, Precision, Z
 
+from .planning.margins import MOST_RESPONDENTS, PlannedMargin, Precision, Z
 from .questionnaires.surveys import Survey, equal_part
 from .survey_planning import precision_at
 

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_budget._validation import check_share
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.margins import PlannedMargin, Precision, least_respondents
 from ldp_budget.sdk.domain import check_users
 
 from .design_prices import scale_reports
 from .notebook_tables import TabularJson
+from .planning.margins import PlannedMargin, Precision, least_respondents
 from .questionnaires.survey_questions import SCALE, WITHOUT_BINS, SurveyQuestion
 from .questionnaires.surveys import ALL, Survey
 

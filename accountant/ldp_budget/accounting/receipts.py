@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._dataframes import Tabular, html_table
 from .._files import canonical_json
+from .._later import registered
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees import Pure
 from ..guarantees.fixed_point import (
@@ -27,7 +28,7 @@ from ..guarantees.fixed_point import (
     float_up,
     from_units,
 )
-from ..guarantees.guarantees import LEVELS, is_memoised
+from ..guarantees.guarantees import LEVELS
 from ..ledger.calendar import from_micros, window_at
 from ..ledger.hash_chain import Name, parse
 from ..ledger.key_rotation import secret_for
@@ -511,23 +512,9 @@ class Balance(Tabular):
         Raises:
             InvalidParameter: `users` is not a whole number from 1 to 10^12.
         """
-        from ..composition.shuffle_amplification import shuffled, whole_users
-        from .composition_comparison import message_charged
-
-        whole_users(users)
-        # All reports of a label are one charge here, and a receiver knows the reports that other users repeat.
-        if not self.charges or any(is_memoised(guarantee) for guarantee, _ in self.charges):
-            return None
-        # A service of an earlier version sends no mechanisms.
-        known = len(self.mechanisms) == len(self.charges)
-        charges = [
-            (message_charged(charge[0], *self.mechanisms[i]) if known else charge[0], charge[1])
-            for i, charge in enumerate(self.charges)
-        ]
-        try:
-            return {**shuffled(charges, users, self._largest_delta).to_json(), "note": ODOMETER_NOTE}
-        except NotSupported:
-            return None
+        totals = registered("ldp_budget.accountant_parts", "totals")
+        found = totals.central_of_charges(self.charges, self.mechanisms, users, self._largest_delta)
+        return None if found is None else {**found, "note": ODOMETER_NOTE}
 
     @property
     def _largest_delta(self) -> Decimal:

@@ -1,7 +1,7 @@
 """Composition: certified totals of privacy loss from guarantees and counts.
 
 Five rules: `basic`, `zcdp`, `gdp` and `renyi` are filters, which a limit may use. `exact` is the tightest and holds
-only for a list of reports that was fixed beforehand. Also holds amplification by shuffling.
+only for a list of reports that was fixed beforehand.
 May import from guarantees.
 """
 
@@ -72,14 +72,14 @@ def compose(
         InvalidParameter: an argument has the wrong type or is out of range.
         UnknownName: the rule does not exist.
     """
-    share = _checked_delta(delta)
+    share = checked_delta(delta)
     listed = canonical_charges(charges)
     chosen = rule_named(rule)
     relation = weakest_relation(listed)
     if any(isinstance(guarantee, Unbounded) for guarantee, _ in listed):
         return Bound(math.inf, math.inf, float_up(share), relation)
     total = chosen.total(listed, share)
-    return Bound(_printed_above(total.upper), total.lower, float_up(total.delta), relation, total.order)
+    return Bound(printed_above(total.upper), total.lower, float_up(total.delta), relation, total.order)
 
 
 def compose_delta(
@@ -144,7 +144,7 @@ def measure_of(rule: str, aside: Decimal) -> str | None:
     return rule if rule.startswith(f"{RENYI}:") or (aside and rule == ZCDP.name) else None
 
 
-def _checked_delta(delta: Any) -> Decimal:
+def checked_delta(delta: Any) -> Decimal:
     try:
         number = decimal(delta)
     except ValueError:
@@ -156,6 +156,6 @@ def _checked_delta(delta: Any) -> Decimal:
     return number
 
 
-def _printed_above(epsilon: float) -> float:
+def printed_above(epsilon: float) -> float:
     """`epsilon`, or the next double if its shortest decimal would be below it."""
     return epsilon if math.isinf(epsilon) else float_above(Decimal(epsilon))

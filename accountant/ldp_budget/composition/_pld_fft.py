@@ -34,14 +34,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import erfcx
 
-from ._loss_distribution import UNIT, gaussian_cumulant
+from .loss_distribution import UNIT, gaussian_cumulant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from ._loss_distribution import Symmetric
+    from .loss_distribution import Symmetric
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._loss_distribution import Cumulants
+    from .loss_distribution import Cumulants
 
 
 _OCTAVES = 40.0  # the search for the tilt starts at 2^-40 over the largest loss

@@ -15,18 +15,6 @@ from typing import TYPE_CHECKING
 
 from ..guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_above, float_below, float_down, float_up
 from ..guarantees.gaussian_calibration import gaussian_log_delta
-from ._laplace_inversion import Inversion, invert
-from ._loss_distribution import (
-    ONE,
-    Cumulants,
-    Decomposition,
-    Symmetric,
-    basic_epsilon,
-    finite_targets,
-    infinite_mass,
-    largest_loss,
-    take_apart,
-)
 from ._pld_fft import Curve, TooFine, common_spacing, convolve, symmetric_law, tilt
 from ._saddlepoint import (
     BEST,
@@ -40,6 +28,18 @@ from ._saddlepoint import (
     saddle_for_rest,
 )
 from .filters import gaussian_epsilon, gaussian_log_delta_down, log_bounds, mu_bounds
+from .laplace_inversion import Inversion, invert
+from .loss_distribution import (
+    ONE,
+    Cumulants,
+    Decomposition,
+    Symmetric,
+    basic_epsilon,
+    finite_targets,
+    infinite_mass,
+    largest_loss,
+    take_apart,
+)
 from .rules import Rule, Total, crossing
 
 if TYPE_CHECKING:

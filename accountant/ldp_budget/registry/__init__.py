@@ -1,4 +1,4 @@
-"""Registry of mechanisms: plugins, certificates, collections and rankings.
+"""Registry of mechanisms: plugins, certificates and collections.
 
 Holds plugin discovery, adapters for third-party objects, and the public definition that clients run.
 May import from guarantees, sampling, ledger, composition and sdk.

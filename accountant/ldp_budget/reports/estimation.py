@@ -12,7 +12,6 @@ import numpy as np
 from .._lookalikes import difference, near
 from .._validation import canonical_text
 from ..errors import InvalidParameter, OutsideDomain, ReportFileError
-from ..registry.margins import margin_of_interval
 from ..sdk.consistency import ConsistentEstimate, adjusted, consistent
 from ..sdk.domain import Categories
 from ..sdk.estimates import CountEstimate, MeanEstimate
@@ -297,6 +296,14 @@ def _pair_rows(result: CountEstimate, names: Sequence[str], level: float) -> dic
         row = {"answers": [names[first], names[second]], "share": found.share, "std_error": found.std_error}
         rows.append({**row, "low": found.low, "high": found.high})
     return {"pairs": sorted(rows, key=lambda row: -row["share"])}
+
+
+def margin_of_interval(estimate: float, low: float, high: float) -> float:
+    """Return the margin of an estimate with a confidence interval: the distance to the farther end.
+
+    An end that was cut to possible values is nearer, so the margin is that of the other end.
+    """
+    return max(high - estimate, estimate - low)
 
 
 def share_margin(row: Mapping[str, Any], reports: float) -> float:

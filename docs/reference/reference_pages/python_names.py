@@ -21,13 +21,14 @@ from ldp_budget.accounting import (
 )
 from ldp_budget.guarantees import dominating_pairs, fixed_point
 from ldp_budget.ledger import verification
-from ldp_budget.registry import certification, ranking, sample_size
+from ldp_budget.registry import certification
 from ldp_budget.reports import charged_release, partial_aggregate, report_file
 from ldp_budget.sampling import memoisation
 from ldp_budget.sdk import consistency, domain, estimates, interpreter, numeric_mechanism
 from ldp_budget.sdk import parameters as fields
 from ldp_budget_service import api_keys, client
 from ldp_budget_surveys import partitions
+from ldp_budget_surveys.planning import margins, ranking
 from ldp_budget_surveys.questionnaires import survey_collection
 
 Names = tuple[tuple[ModuleType, tuple[str, ...]], ...]
@@ -50,7 +51,7 @@ ANSWERS: Names = (
     (estimates, ("CountEstimate", "MeanEstimate", "CountAggregate", "SumAggregate")),
     (consistency, ("ConsistentEstimate", "consistent", "adjusted")),
     (ranking, ("rank_frequency", "rank_numeric")),
-    (sample_size, ("respondents_for",)),
+    (margins, ("respondents_for",)),
     (report_file, ("ReportWriter", "writer_to", "read_reports")),
     (partitions, ("PartitionWriter", "partitions_in", "open_partition", "Partition")),
     (partial_aggregate, ("aggregate", "aggregate_reports", "Partial")),

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget.registry.margins import margin_of_interval
-from ldp_budget.reports.estimation import mean_margin, share_margin
+from ldp_budget.reports.estimation import margin_of_interval, mean_margin, share_margin
 from ldp_budget_cli.output import rounded
 from ldp_budget_cli.tables import KEPT, print_table
 

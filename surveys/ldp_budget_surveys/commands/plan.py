@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @xlsx_option
 @rows_options
 def plan(chosen: Chosen | Mechanism, reports: int, total_epsilon: str, total_delta: str, form: str | None) -> None:
-    from ldp_budget.accounting.composition_comparison import maker, planned_rules
+    from ..planning.composition_comparison import maker, planned_rules
 
     make = chosen.at_epsilon if not isinstance(chosen, tuple) else maker(*chosen)
     epsilon, delta = decimal_option("total_epsilon", total_epsilon), parse_delta(total_delta)

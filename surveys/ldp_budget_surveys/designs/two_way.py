@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.registry.ranking import rank_frequency
+
+from ..planning.ranking import rank_frequency
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.registry.margins import margin_of_interval
-from ldp_budget.reports.estimation import mean_margin
+from ldp_budget.reports.estimation import margin_of_interval, mean_margin
 
 from .summary_blocks import Bar, Block, Chart, Note
 

@@ -17,9 +17,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import LdpBudgetError
-from ldp_budget.registry.margins import Precision, Z, margin_of_interval
-from ldp_budget.reports.estimation import mean_margin, share_margin
+from ldp_budget.reports.estimation import margin_of_interval, mean_margin, share_margin
 
+from ..planning.margins import Precision, Z
 from .summary_blocks import Block, Grid, Note
 
 if TYPE_CHECKING:

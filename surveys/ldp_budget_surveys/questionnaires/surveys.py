@@ -213,7 +213,7 @@ class Survey:
         Raises:
             InvalidParameter: the survey has no such question, or a question has no mechanism.
         """
-        from ldp_budget.registry.margins import Precision
+        from ..planning.margins import Precision
 
         for said, asked in zip(self.slots, self.questionnaire().questions, strict=True):
             if said.parts or _is_plain_yes_no(said):

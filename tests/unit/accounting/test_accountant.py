@@ -224,8 +224,8 @@ def test_accountant_with_an_unknown_url_scheme_raises(tmp_path: Path, monkeypatc
 @pytest.mark.slow
 def test_balance_states_the_shuffled_figure_and_does_not_enforce_it(accountant: Accountant, coin: Coin) -> None:
     """Twenty reports at ε = .5, each among ten thousand: centrally about a hundredth of their sum."""
-    from ldp_budget.accounting.composition_comparison import message_of
-    from ldp_budget.composition.shuffle_amplification import shuffled
+    from ldp_budget_surveys.planning.composition_comparison import message_of
+    from ldp_budget_surveys.planning.shuffle_amplification import shuffled
 
     accountant.set_policy("default", ["lifetime=10,1e-6"])
     assert accountant.balance("alice").shuffled(10_000) is None

@@ -10,8 +10,8 @@ import pytest
 import ldp_budget
 from command_line import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.reports.report_file import ReportWriter
+from ldp_budget_surveys.planning.ranking import rank_frequency
 
 ANSWERS = tuple("abcdefgh")
 

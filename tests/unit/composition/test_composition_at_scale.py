@@ -27,8 +27,9 @@ from composition_oracle import (
     responses_delta,
     true_delta,
 )
-from ldp_budget.composition import _laplace_inversion, compose, compose_delta
-from ldp_budget.composition._loss_distribution import take_apart
+from ldp_budget.composition import compose, compose_delta
+from ldp_budget.composition import laplace_inversion as _laplace_inversion
+from ldp_budget.composition.loss_distribution import take_apart
 from ldp_budget.guarantees import Gaussian, Guarantee, Laplace, Pure, SymmetricPair
 
 LOOSE = 1e-6

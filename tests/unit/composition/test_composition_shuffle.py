@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import ldp_budget
 from composition_oracle import mp, mpf, number
 from ldp_budget.composition import compose
-from ldp_budget.composition.shuffle_amplification import Crowd, shuffled
 from ldp_budget.errors import NotSupported
 from ldp_budget.guarantees import (
     SAME_CHANGE_PATTERN,
@@ -32,6 +31,7 @@ from ldp_budget.guarantees import (
     ZeroConcentrated,
 )
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
+from ldp_budget_surveys.planning.shuffle_amplification import Crowd, shuffled
 from shuffle_enumeration import Rows, central_delta, hockey_stick, together
 
 # -- the mechanisms that are enumerated -----------------------------------------------------------------------

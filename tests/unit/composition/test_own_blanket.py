@@ -14,11 +14,11 @@ from scipy.special import gammaln
 import ldp_budget
 from composition_oracle import mp, mpf, number
 from ldp_budget import Comparison, Factor
-from ldp_budget.accounting.composition_comparison import message_charged, message_of
-from ldp_budget.composition.shuffle_amplification import Crowd, Message, shuffled
 from ldp_budget.guarantees import Pure, SymmetricPair
 from ldp_budget.sdk.channels import Case
 from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget_surveys.planning.composition_comparison import message_charged, message_of
+from ldp_budget_surveys.planning.shuffle_amplification import Crowd, Message, shuffled
 from ldp_budget_verify.exact import program_checks
 from ldp_budget_verify.law.all_outcomes import law
 from shuffle_enumeration import Rows, central_delta, hockey_stick, together

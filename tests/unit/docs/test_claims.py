@@ -9,8 +9,8 @@ import pytest
 
 from ldp_budget import compose, mechanism
 from ldp_budget.registry.plugins import registry
-from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget_surveys.margin_planning import plan_question
+from ldp_budget_surveys.planning.ranking import rank_frequency
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

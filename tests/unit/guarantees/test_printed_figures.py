@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import Accountant, Limit, mechanism
-from ldp_budget.accounting.composition_comparison import maker, planned, total
 from ldp_budget.accounting.receipts import LimitState
 from ldp_budget.composition import compose
 from ldp_budget.composition.rules import of_one_question
@@ -19,6 +18,7 @@ from ldp_budget.guarantees.fixed_point import Costs, float_up, printed, printed_
 from ldp_budget_cli.limit_figures import receipt_lines, state_line
 from ldp_budget_cli.safe_figures import safe_parameters, with_losses
 from ldp_budget_cli.tables import Affordable, Loss, shown
+from ldp_budget_surveys.planning.composition_comparison import maker, planned, total
 
 positive = st.floats(1e-12, 1e9, allow_nan=False)
 LAPLACE = mechanism("laplace")

@@ -13,9 +13,9 @@ import pytest
 from ldp_budget import Accountant, mechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.registry.collections import Collection
-from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget_surveys.margin_planning import plan_question
 from ldp_budget_surveys.notebook_tables import html_table
+from ldp_budget_surveys.planning.ranking import rank_frequency
 from ldp_budget_surveys.regression.analysis import Regression
 from ldp_budget_surveys.regression.linear import Coefficient
 

@@ -39,8 +39,7 @@ from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
-from ldp_budget.registry import certification, ranking
-from ldp_budget.registry.sample_size import respondents_for
+from ldp_budget.registry import certification
 from ldp_budget.reports.charged_release import release
 from ldp_budget.reports.partial_aggregate import Partial, aggregate_reports
 from ldp_budget.reports.partial_aggregate import aggregate as aggregate_place
@@ -49,6 +48,8 @@ from ldp_budget.sdk.consistency import adjusted, consistent
 from ldp_budget.sdk.domain import Categories, Interval
 from ldp_budget.sdk.estimates import SumAggregate
 from ldp_budget_surveys.partitions import PartitionWriter, open_partition, partitions_in
+from ldp_budget_surveys.planning import ranking
+from ldp_budget_surveys.planning.margins import respondents_for
 from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
 from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 from public_surface import Public, everything

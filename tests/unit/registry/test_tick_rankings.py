@@ -7,8 +7,8 @@ import math
 import pytest
 
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget_surveys.margin_planning import Sample, plan_question
+from ldp_budget_surveys.planning.ranking import rank_frequency
 
 
 @pytest.mark.parametrize(

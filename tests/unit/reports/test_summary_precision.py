@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget import mechanism
-from ldp_budget.registry.margins import Precision, Z, margin_of_interval
+from ldp_budget.reports.estimation import margin_of_interval
 from ldp_budget_surveys.pages.summary_blocks import Grid
 from ldp_budget_surveys.pages.summary_charts import Scale
 from ldp_budget_surveys.pages.summary_precision import expected_margins, open_answers
 from ldp_budget_surveys.pages.survey_summary import Question
 from ldp_budget_surveys.pages.translations import texts
+from ldp_budget_surveys.planning.margins import Precision, Z
 
 
 def row(shares: Any, variances: Any, people: int) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 import ldp_budget
 from ldp_budget import NotSupported
-from ldp_budget.registry.ranking import rank_frequency
 from ldp_budget.sdk.accepted_values import Levels
 from ldp_budget.sdk.consistency import ConsistentEstimate, consistent, maximum_likelihood, norm_sub
 from ldp_budget.sdk.estimates import CountEstimate
+from ldp_budget_surveys.planning.ranking import rank_frequency
 
 COUNTS = st.lists(st.floats(-500, 1500), min_size=2, max_size=8)
 MATRIX = "0.6 0.2 0.1\n0.3 0.5 0.2\n0.1 0.3 0.7"

@@ -10,11 +10,11 @@ import pytest
 
 from ldp_budget.errors import InvalidParameter, OutsideDomain
 from ldp_budget.registry.collections import Collection
-from ldp_budget.registry.margins import Precision
 from ldp_budget.reports.public_attributes import PublicAttributes
 from ldp_budget_surveys.design_prices import design_prices
 from ldp_budget_surveys.designs.moments import PRODUCTS
 from ldp_budget_surveys.designs.questions import question, questions_of, read_moments, read_table, table_law
+from ldp_budget_surveys.planning.margins import Precision
 from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
 from ldp_budget_surveys.questionnaires.survey_rows import survey_row
 from ldp_budget_surveys.questionnaires.surveys import JOINT, Survey

@@ -13,9 +13,9 @@ import pytest
 from scipy.special import gammaln, xlog1py, xlogy
 
 from ldp_budget import mechanism
-from ldp_budget.registry.margins import worst_share_variance
 from ldp_budget.sdk.estimates import CountAggregate, CountEstimate, MeanEstimate, SupportLaw
 from ldp_budget.sdk.share_laws import without_replacement
+from ldp_budget_surveys.planning.margins import worst_share_variance
 from ldp_budget_surveys.questionnaires.questionnaire import Question, Questionnaire
 from ldp_budget_surveys.questionnaires.subsampled_estimates import expanded
 

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from ldp_budget import InvalidParameter, mechanism
-from ldp_budget.registry.margins import Z_POWER, Precision, Z, margin_for, margin_of
-from ldp_budget.registry.ranking import rank_frequency
-from ldp_budget.registry.sample_size import respondents_for
 from ldp_budget.sdk.consistency import consistent, falling_shares
+from ldp_budget_surveys.planning.margins import Z_POWER, Precision, Z, margin_for, margin_of, respondents_for
+from ldp_budget_surveys.planning.ranking import rank_frequency
 from ldp_budget_surveys.questionnaires.questionnaire import Question, Questionnaire
 from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
 from ldp_budget_surveys.survey_planning import plan_collection, plan_survey, respondents_needed

@@ -166,7 +166,7 @@ def test_cell_errors_are_those_of_simulated_tables(first: int, second: int, epsi
     one, two = rng.integers(first, size=n), rng.integers(second, size=n)
 
     def contributions(answers: np.ndarray, size: int, loss: float) -> np.ndarray:
-        from ldp_budget.registry.ranking import rank_frequency
+        from ldp_budget_surveys.planning.ranking import rank_frequency
 
         name = rank_frequency(loss, size, 1)[0]["mechanism"]
         made = next(each for each in (mechanism(name),)).for_answers(loss, size)

@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._loss_distribution import UNIT
+from .loss_distribution import UNIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._loss_distribution import Cumulants, Step
     from ._saddlepoint import Saddle
+    from .loss_distribution import Cumulants, Step
 
     Floats = NDArray[np.float64]
     Complexes = NDArray[np.complex128]

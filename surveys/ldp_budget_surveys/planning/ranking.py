@@ -6,16 +6,16 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._dataframes import Tabular
-from .._validation import check_share, shown_with_type
-from ..errors import InvalidParameter, LdpBudgetError, NotSupported, PluginError
-from ..sdk.domain import Categories, check_users
-from ..sdk.frequency_oracle import FrequencyMechanism
-from ..sdk.mechanism import Mechanism
-from ..sdk.numeric_mechanism import NumericMechanism
-from .margins import Precision, margin_for
-from .plugins import mechanisms
-from .sample_size import respondents_for
+from ldp_budget._dataframes import Tabular
+from ldp_budget._validation import check_share, shown_with_type
+from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported, PluginError
+from ldp_budget.registry.plugins import mechanisms
+from ldp_budget.sdk.domain import Categories, check_users
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.mechanism import Mechanism
+from ldp_budget.sdk.numeric_mechanism import NumericMechanism
+
+from .margins import Precision, margin_for, respondents_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -175,7 +175,7 @@ def rank_numeric(
 def _consistent_error(mechanism: FrequencyMechanism, users: int) -> float:
     import numpy as np
 
-    from ..sdk.consistency import falling_shares, predict_consistent_error
+    from ldp_budget.sdk.consistency import falling_shares, predict_consistent_error
 
     precision, shares = Precision.of(mechanism), falling_shares(mechanism.answers)
     errors = [precision.variance_at(float(share), users) ** 0.5 for share in shares]

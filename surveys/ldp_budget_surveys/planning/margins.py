@@ -22,16 +22,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import InvalidParameter
-from ..sdk.domain import Categories, check_users
-from ..sdk.frequency_oracle import FrequencyMechanism
-from ..sdk.grid_answers import GridAnswers
-from ..sdk.numeric_mechanism import NumericMechanism
+from ldp_budget._validation import check_instance, check_share
+from ldp_budget.errors import InvalidParameter
+from ldp_budget.sdk.domain import Categories, check_users
+from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
+from ldp_budget.sdk.grid_answers import GridAnswers
+from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..sdk.mechanism import Mechanism
+    from ldp_budget.sdk.mechanism import Mechanism
 
     Assumed = tuple[tuple[float, float], ...]
 
@@ -59,14 +60,6 @@ def margin_of(bias: float, std_error: float) -> float:
         below = math.erfc((middle + bias) / std_error / math.sqrt(2)) / 2
         low, high = (low, middle) if above + below <= 1 - LEVEL else (middle, high)
     return high
-
-
-def margin_of_interval(estimate: float, low: float, high: float) -> float:
-    """Return the margin of an estimate with a confidence interval: the distance to the farther end.
-
-    An end that was cut to possible values is nearer, so the margin is that of the other end.
-    """
-    return max(high - estimate, estimate - low)
 
 
 class Worst(NamedTuple):
@@ -173,7 +166,7 @@ class Precision:
 
     def margin(self, respondents: int, part: tuple[int, int]) -> float:
         """Return the margin about these respondents, in parts of the range."""
-        from ..sdk.share_laws import without_replacement
+        from ldp_budget.sdk.share_laws import without_replacement
 
         asked = self.asked_of(respondents, part)
         return self.worst(asked, float(without_replacement(asked, respondents)[0])).margin
@@ -213,6 +206,25 @@ def margin_for(mechanism: Mechanism, users: int) -> float:
     check_users(users)
     precision = Precision.of(mechanism)
     return precision.margin(users, (1, 1)) * (1.0 if precision.width is None else precision.width)
+
+
+def respondents_for(mechanism: FrequencyMechanism, margin: float) -> int | None:
+    """Return the least number of users for which every share has that margin of error, at 95 % confidence.
+
+    The margin is about these users: the mechanism's noise and collisions, at the worst answer and share. It leaves out that
+    the users may be a sample of others. None if no number of users is enough, as for a sketch with collisions.
+
+    Parameters:
+        mechanism: the mechanism of the reports.
+        margin: half the width of the interval of a share, above 0 and below 1.
+
+    Raises:
+        InvalidParameter: `mechanism` is not a frequency mechanism, or `margin` is not between 0 and 1.
+    """
+    check_instance("mechanism", mechanism, FrequencyMechanism, "a frequency mechanism")
+    check_share("margin", margin)
+    precision = Precision.of(mechanism)
+    return least_respondents(lambda users: precision.margin(users, (1, 1)) <= margin)
 
 
 def worst_share_variance(at_zero: float, at_one: float, sampling: float) -> float:

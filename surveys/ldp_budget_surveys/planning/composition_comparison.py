@@ -11,22 +11,24 @@ from decimal import Decimal
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..composition import RULES, compose, rule_named
-from ..composition.rules import of_one_question
-from ..errors import InvalidParameter, LdpBudgetError, NotSupported
-from ..guarantees import Memoised, Unbounded
-from ..guarantees.costs import measure_at
-from ..guarantees.fixed_point import decimal, float_down
-from ..registry.plugins import RESERVED_NAME
-from ..sdk.domain import Categories
-from .plans import enforceable, largest_epsilon
+from ldp_budget.accounting.plans import enforceable, largest_epsilon
+from ldp_budget.composition import RULES, compose, rule_named
+from ldp_budget.composition.rules import of_one_question
+from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
+from ldp_budget.guarantees import Memoised, Unbounded
+from ldp_budget.guarantees.costs import measure_at
+from ldp_budget.guarantees.fixed_point import decimal, float_down
+from ldp_budget.guarantees.guarantees import is_memoised
+from ldp_budget.registry.plugins import RESERVED_NAME
+from ldp_budget.sdk.domain import Categories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from ..composition.shuffle_amplification import Message
-    from ..guarantees import Guarantee
-    from ..sdk.mechanism import Mechanism
+    from ldp_budget.guarantees import Guarantee
+    from ldp_budget.sdk.mechanism import Mechanism
+
+    from .shuffle_amplification import Message
 
 Rules: TypeAlias = "dict[str, dict[str, Any] | None]"
 
@@ -98,7 +100,7 @@ def central_of(
     mechanism: Mechanism, reports: int, delta: Decimal, users: int
 ) -> tuple[dict[str, Any] | None, str | None]:
     """The central loss after shuffling, or the reason why it is unknown."""
-    from ..composition.shuffle_amplification import shuffled
+    from .shuffle_amplification import shuffled
 
     inputs = mechanism.domain.size if isinstance(mechanism.domain, Categories) else None
     try:
@@ -112,7 +114,7 @@ def message_of(mechanism: Mechanism) -> Message:
 
     Reports that repeat a memoised draw keep their guarantee alone: `compare` describes one of them by itself.
     """
-    from ..composition.shuffle_amplification import Message
+    from .shuffle_amplification import Message
 
     if mechanism.components:
         raise NotSupported(
@@ -134,8 +136,9 @@ def message_of(mechanism: Mechanism) -> Message:
 
 def message_charged(guarantee: Guarantee, name: str, declared: str) -> Message:
     """The same for a charge, if the mechanism that it names is installed and still promises this guarantee."""
-    from ..composition.shuffle_amplification import Message
-    from ..registry.plugins import mechanism as find_mechanism
+    from ldp_budget.registry.plugins import mechanism as find_mechanism
+
+    from .shuffle_amplification import Message
 
     if name == RESERVED_NAME:
         return Message(Unbounded())  # the asked questions split the crowd
@@ -144,6 +147,38 @@ def message_charged(guarantee: Guarantee, name: str, declared: str) -> Message:
     except LdpBudgetError:
         return Message(guarantee)
     return found if found.guarantee == guarantee else Message(guarantee)
+
+
+def central_of_charges(
+    charges: Sequence[tuple[Guarantee, int]], mechanisms: Sequence[tuple[str, str]], users: int, delta: Decimal
+) -> dict[str, Any] | None:
+    """The central loss of a user's charges if each report was shuffled; None if no bound is known.
+
+    Parameters:
+        charges: guarantees with numbers of reports.
+        mechanisms: the name of the mechanism of each charge, with its declared parameters.
+        users: the number of users, including this one.
+        delta: of the loss.
+
+    Raises:
+        InvalidParameter: `users` is not a whole number from 1 to 10^12.
+    """
+    from .shuffle_amplification import shuffled, whole_users
+
+    whole_users(users)
+    # All reports of a label are one charge here, and a receiver knows the reports that other users repeat.
+    if not charges or any(is_memoised(guarantee) for guarantee, _ in charges):
+        return None
+    # A service of an earlier version sends no mechanisms.
+    known = len(mechanisms) == len(charges)
+    messages = [
+        (message_charged(charge[0], *mechanisms[i]) if known else charge[0], charge[1])
+        for i, charge in enumerate(charges)
+    ]
+    try:
+        return shuffled(messages, users, delta).to_json()
+    except NotSupported:
+        return None
 
 
 def planned(
@@ -230,7 +265,7 @@ def compared(
     at_most: int | str | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The rows of `compare`, each with the totals of so many reports if asked, and the reasons why rules are missing."""
-    from ..registry.ranking import rank_frequency, rank_numeric
+    from .ranking import rank_frequency, rank_numeric
 
     reasons: dict[str, str] = {}
 

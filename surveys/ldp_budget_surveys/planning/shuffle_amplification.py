@@ -45,16 +45,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import canonical_json
-from .._validation import shown
-from ..errors import InvalidParameter, NotSupported
-from ..guarantees import Copies, FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
-from ..guarantees.fixed_point import DOWN, UP, decimal_up, exp_down, exp_up, float_up
-from . import _checked_delta, _printed_above, compose
-from ._laplace_inversion import Sum, short, spectrum
-from ._loss_distribution import UNIT, Atoms, Cumulants
-from .filters import log_bounds
-from .rules import canonical_charges, crossing, items_in_pairs
+from ldp_budget._files import canonical_json
+from ldp_budget._validation import shown
+from ldp_budget.composition import checked_delta, compose, printed_above
+from ldp_budget.composition.filters import log_bounds
+from ldp_budget.composition.laplace_inversion import Sum, short, spectrum
+from ldp_budget.composition.loss_distribution import UNIT, Atoms, Cumulants
+from ldp_budget.composition.rules import canonical_charges, crossing, items_in_pairs
+from ldp_budget.errors import InvalidParameter, NotSupported
+from ldp_budget.guarantees import Copies, FinitePair, Guarantee, Laplace, Memoised, Pure, SymmetricPair
+from ldp_budget.guarantees.fixed_point import DOWN, UP, decimal_up, exp_down, exp_up, float_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -134,7 +134,7 @@ def shuffled(
     Raises `NotSupported` for a guarantee that is not pure ε-LDP with a known ε, and for a memoised report that is
     not the only one; `InvalidParameter`.
     """
-    among, target, listed = whole_users(users), _checked_delta(delta), _messages(charges)
+    among, target, listed = whole_users(users), checked_delta(delta), _messages(charges)
     total = sum(count for _, count in listed)
     rounds = [(Crowd.of(message, total, among, two_inputs=inputs == 2), count) for message, count in listed]
     basic = reduce(UP.add, (UP.multiply(crowd.local, count) for crowd, count in rounds), Decimal(0))
@@ -148,7 +148,7 @@ def shuffled(
         least = DOWN.divide(target, 100 * total)
         pairs = [(crowd.curve_pair(least), count) for crowd, count in rounds if crowd.local]
         epsilon = min(local, compose(pairs, delta=target, rule="exact").epsilon)
-    return Shuffled(among, min(local, _printed_above(epsilon)), float_up(target), local)
+    return Shuffled(among, min(local, printed_above(epsilon)), float_up(target), local)
 
 
 def _messages(charges: Iterable[tuple[Guarantee | Message, int]]) -> list[tuple[Message, int]]:
