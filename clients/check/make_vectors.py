@@ -13,16 +13,16 @@ import numpy as np
 
 from ldp_budget import mechanism
 from ldp_budget._files import canonical_json
-from ldp_budget.accounting.books import Charged
-from ldp_budget.accounting.signed_limits import signing_key
 from ldp_budget.guarantees.fixed_point import Costs
 from ldp_budget.registry.collections import Collection
 from ldp_budget.registry.public_definition import About
 from ldp_budget.reports.inbox import Marks
 from ldp_budget_surveys.publication import transparency_log
+from ldp_budget_surveys.publication.books import Charged
 from ldp_budget_surveys.publication.estimate import estimate_of
 from ldp_budget_surveys.publication.merkle import leaf_hash, path_of, root_of
 from ldp_budget_surveys.publication.publisher import _salt, account_leaf, charge_of
+from ldp_budget_surveys.publication.signed_limits import signing_key
 from ldp_budget_surveys.publication.signed_note import LogKey
 from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
 from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion

@@ -15,7 +15,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from .._later import Later
+from .._later import Later, registered
 from .._validation import check_call, check_instance, check_path, check_switch, shown
 from ..charge_options import DEFAULT, KNOWN, ChargeOptions, QuoteOptions, check_options
 from ..errors import InvalidParameter, LdpBudgetError
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ldp_budget_surveys.publication.books import Books
+
     from ..ledger import checkpoints, export
     from ..ledger.checkpoints import Checkpointer
     from ..ledger.storage import Store
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
         admin_log,
         admission,
         batch,
-        books,
         bulk_run,
         call_options,
         collections,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from .admin_log import Record
     from .admission import Outcome
     from .batch import Spend, SpendResult
-    from .books import Books
     from .budget_timeline import Binding, Remaining
     from .bulk_run import BulkResult
     from .call_options import Chargeable, PolicyOptions, RunOptions, SeriesOptions
@@ -65,7 +65,9 @@ if TYPE_CHECKING:
     from .receipts import Balance, Receipt
     from .stored_reports import StoredReports
 else:
-    _ROOMS = "admin_log admission batch books bulk_run call_options collections engine ledger_operations policy_versions queries"
+    _ROOMS = (
+        "admin_log admission batch bulk_run call_options collections engine ledger_operations policy_versions queries"
+    )
     for _name in (*_ROOMS.split(), "reservation_settlement", "stored_reports"):
         globals()[_name] = Later(__name__, __package__, _name)
     checkpoints, export = (Later(__name__, "ldp_budget.ledger", name) for name in ("checkpoints", "export"))
@@ -158,7 +160,8 @@ class Accountant:
     @property
     def books(self) -> Books:
         """Data of a publication: the accounts' totals, and the charges of a collection with their marks."""
-        return books.Books(self._ledger)
+        found: Books = registered("ldp_budget.accountant_parts", "books").Books(self._ledger)
+        return found
 
     def close(self) -> None:
         """Close the ledger. Calling `close` twice is allowed; any other call after it fails.

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .._later import registered
 from .._validation import check_call, check_many, check_switch, check_text, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter, LedgerError, NotSupported, UnknownName
 from ..ledger import key_rotation
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
 
+    from ldp_budget_surveys.pages.collection_use import CollectionUse
+
     from ..ledger import Ledger, Transaction
     from ..ledger.calendar import Read
     from ..ledger.storage import Store
     from .admin_log import Record
-    from .collection_use import CollectionUse
     from .ledger_move import Moved
     from .usage_stats import Overview
 
@@ -301,11 +303,13 @@ class LedgerOperations:
             InvalidParameter: an argument has the wrong type.
             LedgerError: a row was changed, or the head is not in the chain.
         """
-        from .collection_use import collection_use  # needs numpy
-
         check_call("on_progress", on_progress)
         head = None if head is None else check_text("head", head)
-        return collection_use(self._ledger, check_text("name", name), head, on_progress or (lambda done, total: None))
+        check_text("name", name)
+        use: CollectionUse = registered("ldp_budget.accountant_parts", "collection-use").collection_use(
+            self._ledger, name, head, on_progress or (lambda done, total: None)
+        )
+        return use
 
     def move_to(
         self,

@@ -36,6 +36,13 @@ if TYPE_CHECKING:
 PART_BYTES = 1 << 18
 """The size of a part of a round, unless a single report is larger."""
 _MOST = 10**9
+MARK_BYTES = 16
+"""Size of a mark, which a respondent's device chose."""
+
+
+def note_of(mark: bytes) -> str:
+    """Return the note on a charge that holds its mark."""
+    return f"mark:{mark.hex()}"
 
 
 class Taken(NamedTuple):

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._files import canonical_json
-from ..accounting.books import MARK_BYTES, note_of
-from ..accounting.stored_reports import Taken
+from ..accounting.stored_reports import MARK_BYTES, Taken, note_of
 from ..charge_options import DEFAULT
 from ..errors import InvalidParameter, LdpBudgetError, LedgerError, NotSupported, ReportFileError, UnknownName
 from .public_attributes import PublicAttributes, read_attributes

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ldp_budget.accounting.budget_client import BudgetClient
-    from ldp_budget.accounting.collection_use import CollectionUse
     from ldp_budget.accounting.limits import Limit
     from ldp_budget.accounting.policies import Policy
+
+    from .collection_use import CollectionUse
 
     Progress = Callable[[int, int], None] | None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ldp_budget.accounting.books import MARK_BYTES
+from ldp_budget.accounting.stored_reports import MARK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ldp_budget._files import alone_in, canonical_json, create_private, sync_folder
-from ldp_budget.accounting.books import MARK_BYTES
+from ldp_budget.accounting.stored_reports import MARK_BYTES
 from ldp_budget.charge_options import DEFAULT
 from ldp_budget.errors import InvalidParameter, PublicationError, TooFewReports
 from ldp_budget.reports.inbox import Inbox, Marks
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ldp_budget.accounting.accountant import Accountant
-    from ldp_budget.accounting.books import Charged
     from ldp_budget.registry.collections import Collection
+
+    from .books import Charged
 
 STEPS = 16
 """Totals are rounded up to so many steps of the limit."""

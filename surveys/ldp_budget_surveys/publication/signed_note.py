@@ -14,8 +14,9 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING
 
 from ldp_budget._files import create_private, others_have_access
-from ldp_budget.accounting.signed_limits import signing_key
 from ldp_budget.errors import InvalidParameter, PublicationError
+
+from .signed_limits import signing_key
 
 if TYPE_CHECKING:
     from pathlib import Path

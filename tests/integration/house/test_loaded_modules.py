@@ -56,11 +56,7 @@ LIGHT = [
     ),
     *(f"registry.{path.stem}" for path in files(ACCOUNTANT / "registry")),
     *(f"ledger.{path.stem}" for path in sorted((ACCOUNTANT / "ledger").glob("*.py"))),
-    *(
-        f"accounting.{path.stem}"
-        for path in sorted((ACCOUNTANT / "accounting").glob("*.py"))
-        if path.stem != "collection_use"
-    ),
+    *(f"accounting.{path.stem}" for path in sorted((ACCOUNTANT / "accounting").glob("*.py"))),
 ]
 
 

@@ -16,10 +16,10 @@ from case_files import case_table
 from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.accounting import collection_use
-from ldp_budget.accounting.collection_use import CollectionUse
 from ldp_budget.ledger import hash_chain
 from ldp_budget.registry.collections import Collection
+from ldp_budget_surveys.pages import collection_use
+from ldp_budget_surveys.pages.collection_use import CollectionUse
 
 POLL = Collection("poll", ldp_budget.mechanism("oue")(epsilon="0.5", domain_size=2), ("a", "b"), minimum_group=1)
 OTHER = Collection("other", ldp_budget.mechanism("oue")(epsilon=1, domain_size=2), ("a", "b"), minimum_group=1)

@@ -16,7 +16,7 @@ pytest.importorskip("cryptography", reason="no signature: pip install 'ldp-budge
 from fastapi.testclient import TestClient
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.books import MARK_BYTES
+from ldp_budget.accounting.stored_reports import MARK_BYTES
 from ldp_budget.reports.inbox import Inbox, Marks
 from ldp_budget_service import Settings, create_app
 from ldp_budget_service.api_keys import ApiKeys

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import LedgerError
-from ..guarantees.fixed_point import ZERO, Costs
-from ..ledger.calendar import LIFETIME, from_micros
-from ..ledger.checked_sums import checked_sums
-from ..ledger.confirmed_journal import confirm_journal
-from ..ledger.models import CHARGED, NUMBERED, VOIDED, BatchRunRecord
-from ..ledger.snapshot import covered, parts
-from ..ledger.verification import head_of
-from .policies import Policy
+from ldp_budget.accounting.policies import Policy
+from ldp_budget.errors import LedgerError
+from ldp_budget.guarantees.fixed_point import ZERO, Costs
+from ldp_budget.ledger.calendar import LIFETIME, from_micros
+from ldp_budget.ledger.checked_sums import checked_sums
+from ldp_budget.ledger.confirmed_journal import confirm_journal
+from ldp_budget.ledger.models import CHARGED, NUMBERED, VOIDED, BatchRunRecord
+from ldp_budget.ledger.snapshot import covered, parts
+from ldp_budget.ledger.verification import head_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
-    from ..ledger import Ledger
-    from ..ledger.chain_verification import Whole
-    from ..ledger.checked_sums import Part
-    from ..ledger.hash_chain import Run
+    from ldp_budget.ledger import Ledger
+    from ldp_budget.ledger.chain_verification import Whole
+    from ldp_budget.ledger.checked_sums import Part
+    from ldp_budget.ledger.hash_chain import Run
 
     Integers = NDArray[np.int64]
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .._files import canonical_json
-from ..errors import NotSupported
-from ..ledger.snapshot import secret_of
+from ldp_budget._files import canonical_json
+from ldp_budget.errors import NotSupported
+from ldp_budget.ledger.snapshot import secret_of
 
 if TYPE_CHECKING:
-    from ..ledger import Ledger
-    from ..ledger.keyed_hashing import Secret
+    from ldp_budget.ledger import Ledger
+    from ldp_budget.ledger.keyed_hashing import Secret
 
 _SIGNED = b"ldp-budget promise\n"
 

@@ -10,36 +10,32 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._validation import check_text
-from ..errors import LedgerError, NotSupported, PublicationError
-from ..guarantees.fixed_point import Costs
-from ..ledger.calendar import LIFETIME
-from ..ledger.models import ERASED, SEALED, WAITING, Entry, StoredReport
-from ..ledger.snapshot import covered
+from ldp_budget._validation import check_text
+from ldp_budget.accounting.policy_versions import latest_policy, user_hash
+from ldp_budget.accounting.receipts import name_in
+from ldp_budget.accounting.stored_reports import note_of
+from ldp_budget.errors import LedgerError, NotSupported, PublicationError
+from ldp_budget.guarantees.fixed_point import Costs
+from ldp_budget.ledger.calendar import LIFETIME
+from ldp_budget.ledger.models import ERASED, SEALED, WAITING, Entry, StoredReport
+from ldp_budget.ledger.snapshot import covered
+
 from . import signed_limits
-from .policy_versions import latest_policy, user_hash
-from .receipts import name_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..ledger import Ledger, Reading
-    from ..ledger.models import EntryNote
+    from ldp_budget.ledger import Ledger, Reading
+    from ldp_budget.ledger.models import EntryNote
 
     Leaf = Callable[[int, int, int], bytes]
     """A function that returns the leaf hash of an account from its partition, its number and its total."""
 
-MARK_BYTES = 16
 _MARK = re.compile(r"mark:([0-9a-f]{32})")
 _MEASURES = {"basic": "epsilon", "zcdp": "rho", "gdp": "mu_squared"}
 _LARGEST_LIMIT = 2**53 - 1
 _GAP = 200
 """Entries that are closer than this are read together."""
-
-
-def note_of(mark: bytes) -> str:
-    """Return the note on a charge that holds its mark."""
-    return f"mark:{mark.hex()}"
 
 
 class Charged(NamedTuple):

@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._files import PRIVATE, alone_in
-from .._validation import check_instance, check_path
-from ..accounting.accountant import Accountant
-from ..errors import InvalidParameter, ReportFileError
-from .inbox import Inbox, Marks, Sent
+from ldp_budget._files import PRIVATE, alone_in
+from ldp_budget._validation import check_instance, check_path
+from ldp_budget.accounting.accountant import Accountant
+from ldp_budget.errors import InvalidParameter, ReportFileError
+from ldp_budget.reports.inbox import Inbox, Marks, Sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from ..registry.collections import Collection
+    from ldp_budget.registry.collections import Collection
 
 RECEIPT_FORMAT = "ldp-budget receipt"
 _SAFE = re.compile(r"[A-Za-z0-9_@+][A-Za-z0-9_@+.-]{0,99}")
