@@ -6,8 +6,7 @@ import pytest
 
 from contract.acts import POLL, check, content_of, in_threads, seal, send
 from ldp_budget import Accountant, KeyConflict, UnknownName
-from ldp_budget.accounting.books import note_of
-from ldp_budget.accounting.stored_reports import Taken
+from ldp_budget.accounting.stored_reports import Taken, note_of
 from ldp_budget.errors import NameTaken, TooFewReports
 from ldp_budget.registry.collections import Collection
 

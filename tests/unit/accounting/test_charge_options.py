@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ldp_budget import Accountant, BudgetExceeded, InvalidParameter, Mechanism, mechanism
 from ldp_budget.accounting import bulk_run
-from ldp_budget.accounting.approvals import Approvals
 from ldp_budget.charge_options import NAMES, check_options
+from ldp_budget_service.approvals import Approvals
 from ldp_budget_service.client import Client
 
 OUE: Mechanism = mechanism("oue")(epsilon=1, domain_size=3)

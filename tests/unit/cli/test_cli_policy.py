@@ -8,7 +8,7 @@ import pytest
 
 from command_line import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.accounting.approvals import Approvals
+from ldp_budget_service.approvals import Approvals
 
 SET = ("policy", "set", "default", "--limit", "lifetime=4", "--limit", "day=1")
 
