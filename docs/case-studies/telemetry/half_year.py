@@ -15,8 +15,8 @@ import numpy as np
 from truth import ANSWERS, MEMOIZED, QUARTERS, WEEKS, Truth
 
 from ldp_budget import Accountant
-from ldp_budget.registry.margins import margin_for
 from ldp_budget.reports.inbox import Inbox, Sent
+from ldp_budget_surveys.planning.margins import margin_for
 
 HERE, LAST = Path(__file__).parent, WEEKS - 1
 IN_LEDGER = 500  # to save time, the reports of further installations skip the ledger
