@@ -223,7 +223,7 @@ def _secret(accountant: Accountant) -> str:
     try:
         from ldp_budget_service.api_keys import ApiKeys
     except ImportError:
-        from ldp_budget_service.api_keys import ApiKeys  # type: ignore[import-not-found, no-redef]
+        from ldp_budget.accounting.api_keys import ApiKeys  # type: ignore[import-not-found, no-redef]
     secret: str = ApiKeys(accountant).create(f"load-{time.time_ns()}", ["spend"])[1]
     return secret
 
