@@ -46,7 +46,7 @@ def read_json(option: str, path: str) -> Any:
 mixed_option = click.option(
     "--mixed",
     is_flag=True,
-    help="Allow a mix of reports that were charged to their users and reports that were not.",
+    help="Allow a mix of charged and uncharged reports.",
 )
 
 

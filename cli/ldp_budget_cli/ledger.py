@@ -50,8 +50,8 @@ def ledger() -> None:
 def init(ctx: click.Context, sandbox: bool, as_json: bool) -> None:
     """Create an empty ledger and its key file.
 
-    A sandbox lets you try a survey before it begins: --at sets the clock for each command, so a year takes a minute.
-    It stays a sandbox and says so in every output. Nothing moves from a sandbox into a real ledger.
+    A sandbox lets you try a survey: --at sets the clock for each command. It stays a sandbox; nothing moves from it
+    into a real ledger.
 
     \b
     Example:
@@ -167,9 +167,8 @@ def upgrade(ctx: click.Context, step: str, as_json: bool) -> None:
 def acknowledge(ctx: click.Context, entries: tuple[str, ...], reason: str | None, as_json: bool) -> None:
     """Acknowledge problems of entries that `ledger verify` names, on the machine of the ledger.
 
-    ENTRY is a number as `ledger verify` prints it: 12, 12-20, or 3.12 for entry 12 of partition 3. The command verifies
-    the ledger first. The administrative log records the entries, their problems and the reason. From then on the ledger
-    verifies, and `ledger move` works; `ledger verify` reports the problems as acknowledged.
+    ENTRY is a number as `ledger verify` prints it: 12, 12-20, or 3.12 for entry 12 of partition 3. The administrative
+    log records the entries, their problems and the reason. From then on the ledger verifies, and `ledger move` works.
 
     An overdraft, a changed value, a broken chain and missing entries can never be acknowledged.
 
@@ -216,9 +215,8 @@ def checkpoint(ctx: click.Context, as_json: bool) -> None:
 def rotate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Rotate the ledger key: replace the secret in its key file by a new one. Asks first.
 
-    Stop every program that uses the ledger first. No user is charged during the rotation, and a program that has the
-    ledger open afterwards refuses every charge until it opens the ledger again. If the command is interrupted, run it
-    again.
+    Stop every program that uses the ledger first: one that has it open refuses every charge afterwards, until it opens
+    the ledger again. If the command is interrupted, run it again.
 
     Machines that share a ledger on PostgreSQL each have a copy of the key file. Copy the file to each of them
     afterwards: a machine without the new secret refuses every charge.
@@ -246,8 +244,8 @@ def rotate_key(ctx: click.Context, yes: bool, as_json: bool) -> None:
 def repair_clock(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Accept the current clock after it was ahead for a while. Asks first.
 
-    Entries from that while are dated later than now, and block every charge. The repair is an entry of the journal. It
-    frees no budget: later-dated entries count in the current windows as well. Earlier reservations count as expired.
+    Entries that are dated later than now block every charge. The repair is an entry of the journal. It frees no budget:
+    later-dated entries count in the current windows as well. Earlier reservations count as expired.
 
     \b
     Example:
@@ -291,8 +289,8 @@ def restore(ctx: click.Context, backup: str, yes: bool, as_json: bool) -> None:
     """Replace the ledger by BACKUP, after verifying it. Stop the service first. Asks first.
 
     The command refuses while another process has the ledger open. BACKUP needs its key: BACKUP.key, or the key file of
-    the ledger. The old ledger is kept, under the name that the command prints. A backup gives back the budget that was
-    spent since: charge for the lost time before you start the service again.
+    the ledger. The old ledger is kept. A backup gives back the budget that was spent since: charge for the lost time
+    before you start the service again.
 
     \b
     Example:

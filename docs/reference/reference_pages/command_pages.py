@@ -11,6 +11,7 @@ from inspect import cleandoc
 import click
 
 from ldp_budget_cli.app import cli
+from ldp_budget_cli.command_groups import GROUPS
 from ldp_budget_cli.mechanism_arguments import MechanismGroup
 
 from .python_pages import toctree
@@ -19,22 +20,17 @@ EXAMPLE = "oue"
 """The mechanism whose subcommand shows a command's own options."""
 # A path without a ledger: collections of the local ledger are no part of the page.
 NO_LEDGER = os.devnull + "/none"
+COMPLETION = (
+    'eval "$(_LDP_BUDGET_COMPLETE=bash_source ldp-budget)"   # bash 4.4 or newer',
+    'eval "$(_LDP_BUDGET_COMPLETE=zsh_source ldp-budget)"    # zsh',
+    "_LDP_BUDGET_COMPLETE=fish_source ldp-budget | source    # fish",
+)
 PARAGRAPHS = 2
 """Of the help of a command; `--help` shows the rest."""
 SHARED = 3
 """An option with the same help in so many commands is described once, in the overview; so is one that two commands have,
 if it means the same wherever it is."""
 
-_GROUPS = {
-    "Start": ("demo",),
-    "Design": ("mechanisms", "compare", "calibrate", "plan", "compose", "audit"),
-    "Policies": ("policy",),
-    "Surveys": ("collection", "randomize", "estimate", "inbox", "invite"),
-    "Spend": ("spend", "spend-many", "quote", "reserve", "commit", "void"),
-    "Users": ("balance", "history", "reservations", "erase"),
-    "Operate": ("serve", "api-key", "ledger"),
-    "Extend": ("plugin",),
-}
 _ABOUT = {
     "Start": "One command that shows the whole workflow on a real survey.",
     "Design": "Choose a mechanism, its parameters and a budget. These commands change nothing and need no ledger.",
@@ -51,13 +47,8 @@ _SHARES = {"Start": "Design", "Policies": "Spend", "Users": "Spend", "Extend": "
 
 
 def groups() -> dict[str, list[str]]:
-    """The commands of each group: those of the command line, if it has groups, else the table above."""
-    try:
-        from ldp_budget_cli.command_groups import GROUPS
-    except ImportError:
-        found = {title: list(names) for title, names in _GROUPS.items()}
-    else:
-        found = {title: list(names) for title, names in GROUPS.items()}
+    """The commands of each group of the command line."""
+    found = {title: list(names) for title, names in GROUPS.items()}
     listed = [name for names in found.values() for name in names]
     missing = set(cli.list_commands(root())) ^ set(listed)
     assert not missing, f"no group of the command reference has {', '.join(sorted(missing))}"
@@ -167,10 +158,6 @@ def coded(text: str) -> str:
     )
 
 
-def cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 # -- the overview --------------------------------------------------------------------------------------------------
 
 
@@ -191,11 +178,10 @@ def overview() -> Iterator[str]:
         "",
         "## Arguments",
         "",
-        "- **MECHANISM** is the name of a mechanism, such as `oue`. Its options follow it: `ldp-budget spend alice oue "
-        "--epsilon 0.1 --domain-size 7`. They are listed on the [mechanism's page](mechanisms/index.md) and in "
-        "`ldp-budget spend alice oue --help`.",
-        "- In place of MECHANISM you may name a **collection** of the ledger, without options: `ldp-budget spend alice "
-        "mood`. If a mechanism has the same name, write `collection:NAME`.",
+        "- **MECHANISM** is the name of a mechanism; its options follow it: `ldp-budget spend alice oue --epsilon 0.1 "
+        "--domain-size 7`. [Its page](mechanisms/index.md) and `--help` list them.",
+        "- In its place you may name a **collection** of the ledger, without options: `ldp-budget spend alice mood`. If a "
+        "mechanism has the same name, write `collection:NAME`.",
         "- **USER** is any text that identifies a user. Blanks at both ends are removed and Unicode is normalized (NFC). The "
         "ledger stores only a keyed hash of it.",
         "- Amounts are decimals and are read exactly as written.",
@@ -212,35 +198,43 @@ def overview() -> Iterator[str]:
         "",
         "## Options of every command",
         "",
-        "These options may stand before the command. `--ledger` and `--at` may also follow it.",
+        "These options stand before the command.",
         "",
-        "| option | meaning |",
-        "| --- | --- |",
     )
     start = root()
     for option in options_of(cli, start):
-        yield f"| `{cell(spelled(option, start))}` | {cell(helped(option, start))} |"
+        yield f"- `{spelled(option, start)}`: {helped(option, start)}"
     yield from (
-        "| `-h, --help` | Show the help of a command. |",
+        "- `-h, --help`: Show the help of a command.",
+        "",
+        "## Output formats",
+        "",
+        "Rows go to standard output, notes and progress to standard error. Almost every command has `--json`: an object, or an "
+        "array of rows. Use one format at a time. In CSV and TSV null is an empty cell, and a list is JSON. To read a text "
+        "back, strip one leading apostrophe: it keeps a spreadsheet from running the text as a formula.",
+        "",
+        "Rows of many users have no odometer. Users appear as account numbers where the ledger must find them; with the ledger "
+        "key, `ledger export --users FILE` adds the names of the users in your list. A collection's name is part of a charge, a "
+        "note is not: a retry with another note keeps the first one.",
+        "",
+        "## Shell completion",
+        "",
+        "Add one line to `~/.bashrc`, `~/.zshrc` or `~/.config/fish/completions/ldp-budget.fish`. It completes commands, "
+        "options, mechanisms, and the collections and policies of a ledger in a file.",
+        "",
+        "```bash",
+        *COMPLETION,
+        "```",
         "",
         "## Shared options",
         "",
-        "Several commands have these options, and almost every command has `--json`. The pages of the groups only name "
-        "them. `--json` prints an object, or an array for rows. Progress and notes go to standard error.",
+        "The pages of the groups only name these options.",
         "",
-        "| option | meaning |",
-        "| --- | --- |",
     )
     shared = shared_options()
     for spelling, text in sorted(dict(reversed(shared)).items()):
-        yield f"| `{cell(spelling)}` | {cell(text)} |"
-    yield from (
-        "",
-        "## Mechanisms",
-        "",
-        "The options of each mechanism, with their ranges and defaults, are on its [page](mechanisms/index.md).",
-    )
-    yield from toctree(*dict.fromkeys(page_of(title).removesuffix(".md") for title in groups()))
+        yield f"- `{spelling}`: {text}"
+    yield from toctree("commands/*")
 
 
 # -- a group -------------------------------------------------------------------------------------------------------
@@ -251,8 +245,6 @@ def groups_page(titles: list[str]) -> Iterator[str]:
     names = [name for title in titles for name in groups()[title]]
     yield from (
         f"# Commands: {', '.join(titles).lower()}",
-        "",
-        " ".join(filter(None, (_ABOUT.get(title, "") for title in titles))),
         "",
         "The [overview](../commands.md) has exit codes and [shared options](../commands.md#shared-options). `--help` says more.",
         "",
@@ -280,7 +272,7 @@ def prose(command: click.Command, *usages: str) -> Iterator[str]:
             examples += [line.strip() for line in lines[1:]]
         elif lines and lines[0].startswith("Example:"):
             examples.append(" ".join(lines).removeprefix("Example:").strip())
-        elif shown < PARAGRAPHS:
+        elif shown < PARAGRAPHS and not paragraph.startswith("\b"):  # else a table for a terminal
             shown += 1
             yield from (coded(" ".join(line.strip() for line in lines)), "")
     # An example without arguments says what the usage says.

@@ -51,7 +51,7 @@ def page() -> Iterator[str]:
         "Every error has a code that never changes. In Python it is the attribute `code`; over HTTP it is the end of the "
         "problem's `type`, such as `/problems/budget-exceeded`. Branch on the code, not on the message.",
         "",
-        "The exit code is that of the command line: 1 failed, 2 wrong usage, 3 refused. Codes without a Python class are "
+        "The command line exits with 1, or with the exit code that is named. Codes without a Python class are "
         "raised by the service only; the command line and `Client` report them as "
         "[ServiceProblem](python/ledger.md#error-classes).",
     )
@@ -63,6 +63,8 @@ def page() -> Iterator[str]:
             f"[`{kind.__name__}`](python/ledger.md#error-classes)" for kind in classes.get(code, ()) if kind in public
         ]
         yield from ("", f"## {code}", "", entry["meaning"], "")
-        yield from (f"- **Cause:** {entry['cause']}", f"- **What to do:** {entry['remedy']}")
+        yield from (f"- **Cause:** {entry['cause']}", f"- **Fix:** {entry['remedy']}")
         status = [f"HTTP {STATUSES[code]}"] if code in STATUSES else []
-        yield f"- {', '.join([*status, f'exit code {exit_code(code)}', *named])}"
+        exits = [f"exit code {exit_code(code)}"] if exit_code(code) != 1 else []
+        if shown := [*status, *exits, *named]:
+            yield f"- {', '.join(shown)}"

@@ -39,8 +39,10 @@ PAGES = {
 """The pages: a title and the subjects of each."""
 EXAMPLES = Path(ldp_budget_service.__file__).with_name("examples.json")
 WIDTH = 100
-MOST_LINES = 10
-"""Of a response; the rest is cut."""
+MOST_LINES = 12
+"""Of a response; of a longer one only the members are named."""
+FEW = 4
+"""Members of an answer whose rows are named too."""
 COMMON = (
     "malformed",
     "invalid-parameter",
@@ -158,11 +160,10 @@ def first_paragraph(operation: dict[str, Any]) -> str:
 
 
 def subjects_page(title: str, subjects: dict[str, list[tuple[str, str, dict[str, Any]]]]) -> Iterator[str]:
-    about = " ".join(SUBJECTS[tag][1] for tag in subjects)
     yield from (
         f"# HTTP: {title}",
         "",
-        f"{about} [Conventions](../http.md) has authentication, idempotency keys and the problems of every operation. "
+        "[Conventions](../http.md) has authentication, idempotency keys and the problems of every operation. "
         "Requests are shown without the API key.",
         "",
     )
@@ -248,14 +249,15 @@ def body_list(name: str, operation: dict[str, Any], shown: dict[str, str]) -> It
             known, above = {}, ""
         if above:
             yield from (
-                f"Body (`{media}`), as in [{above}](#{anchor(above)}): "
+                f"Body, as in [{above}](#{anchor(above)}): "
                 + ", ".join(f"`{member}`" for member in known[above])
                 + ("; and:" if len(known[above]) < len(rows) else "."),
                 "",
             )
         new = [row for member, row in rows.items() if member not in known.get(above, ())]
         if new:
-            yield from (*((f"Body (`{media}`):", "") if not above else ()), *new, "")
+            kind = f" (`{media}`)" if len(content) > 1 else ""
+            yield from (*((f"Body{kind}:", "") if not above else ()), *new, "")
         for row in rows.values():
             shown.setdefault(row, name)
 
@@ -321,9 +323,25 @@ def response(name: str, example: dict[str, Any], shown: dict[str, str]) -> Itera
             lines = [line if len(line) <= 2 * WIDTH else line[: 2 * WIDTH] + " …" for line in lines]
         lines = cut(lines)
     else:
-        lines = cut(compact(answer[:1] if isinstance(answer, list) else answer))
+        lines = compact(answer)
+        if len(lines) > MOST_LINES:
+            yield from (f"Response {example['status']}: {members(answer)}.", "")
+            return
     whole = not isinstance(answer, str) and not any("…" in line for line in lines)
     yield from (f"Response {example['status']}:", "", f"```{'json' if whole else 'text'}", *lines, "```", "")
+
+
+def members(answer: Any) -> str:
+    """The members of a long answer, or of its rows."""
+    if isinstance(answer, list):
+        return f"rows of {members(answer[0])}"
+    inner = len(answer) <= FEW
+    return ", ".join(
+        f"`{name}` ({members(value)})"
+        if inner and value and isinstance(value, list) and isinstance(value[0], dict)
+        else f"`{name}`"
+        for name, value in answer.items()
+    )
 
 
 def shape(value: Any) -> str:

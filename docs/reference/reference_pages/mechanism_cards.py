@@ -80,15 +80,15 @@ def overview() -> Iterator[str]:
     yield from (
         "# Mechanisms",
         "",
-        "A card for each mechanism. To choose one, read [the guide](../../guides/choosing-a-mechanism.md). Examples with `rng=1` "
-        "draw from a seed, which is for tests only.",
+        "A card for each mechanism. [The guide](../../guides/choosing-a-mechanism.md) helps to choose one; [the table of "
+        "proofs](../../evidence/proofs.md) says for which parameters a guarantee is proved.",
         "",
         "`--epsilon` is the privacy loss of one report, the natural logarithm of a ratio of probabilities. `lower`, `upper`, "
         "`maximum`, `sensitivity`, `scale` and `sigma` are in the unit of the users' values.",
         "",
-        "Give an option on the command line, such as `--domain-size 7`, or a keyword in Python, `domain_size=7`. A *derived* "
-        "parameter replaces a target: build the mechanism from it in place of calibrating it. [The table of "
-        "proofs](../../evidence/proofs.md) says for which parameters a guarantee is proved.",
+        "The option `--domain-size 7` is the keyword `domain_size=7` in Python. A *derived* parameter replaces a target: build "
+        "the mechanism from it in place of calibrating it. Seeds (`rng=1`) are for tests only. n is the number of users, and "
+        "C_v that of the reports that support the answer v.",
     )
     kinds = {
         "Answers": lambda cls: issubclass(cls, FrequencyMechanism),
@@ -100,8 +100,8 @@ def overview() -> Iterator[str]:
         named = {name: cls for name, cls in left.items() if fits(cls)}
         left = {name: cls for name, cls in left.items() if name not in named}
         if named:
-            yield from ("", f"## {title}", "", "| mechanism | other names | report |", "| --- | --- | --- |")
+            yield from ("", f"## {title}", "")
             for name, cls in named.items():
-                others = ", ".join(f"`{other}`" for other in names_of(cls)[1:]) or "–"
-                yield f"| [{name}]({name}.md) | {others} | {inspect.cleandoc(cls.summary)} |"
-    yield from toctree(*mechanisms())
+                others = ", ".join(f"`{other}`" for other in names_of(cls)[1:])
+                yield f"- [{name}]({name}.md){f' ({others})' if others else ''}: {inspect.cleandoc(cls.summary)}"
+    yield from toctree("*")

@@ -1,4 +1,4 @@
-"""The tables of operators and of their arguments in the specification of client programs."""
+"""The operators and the kinds of their arguments in the specification of client programs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ KINDS = {
 
 def operators() -> Iterator[str]:
     """The kinds of arguments, and every operator with its meaning, by what it does with its arguments."""
-    yield from ("", "| argument | is |", "| --- | --- |")
+    yield from ("", "Each operator has the kinds of its arguments and of its result: a number, a vector, or", "")
     for wanted in dict.fromkeys(wanted for form in FORMS.values() for wanted in form.takes):
-        yield f"| {wanted.replace('...', 'numbers')} | {_meaning(wanted)} |"
+        if wanted not in ("number", "vector"):
+            yield f"- *{wanted.replace('...', 'numbers')}*: {_meaning(wanted)}"
     for kind, text in KINDS.items():
-        yield from ("", text, "", "| operator | arguments | result | meaning |", "| --- | --- | --- | --- |")
+        yield from ("", text, "")
         for name, operator in OPERATORS.items():
             if operator.kind == kind:
                 takes, gives = FORMS[name]
                 call = " ".join((name, *(operator.arguments or ("…",))))
-                yield f"| `{call}` | {', '.join(takes).replace('...', 'numbers')} | {gives} | {operator.sentence} |"
+                kinds = f"*{', '.join(takes).replace('...', 'numbers')} → {gives}*"
+                yield f"- `{call}` ({kinds}): {operator.sentence.replace('**', '^')}"
     yield ""
 
 
@@ -50,5 +52,5 @@ def _number(number: int) -> str:
     """A number as a power of two where it is one, or next to one."""
     for power, less in ((number, ""), (number + 1, " - 1")):
         if power >= 2**10 and power & (power - 1) == 0:
-            return f"2**{power.bit_length() - 1}{less}"
-    return f"-2**{(-number).bit_length() - 1}" if number < 0 and -number != HUGE else str(number)
+            return f"2^{power.bit_length() - 1}{less}"
+    return f"-2^{(-number).bit_length() - 1}" if number < 0 and -number != HUGE else str(number)

@@ -417,20 +417,17 @@ def take(
 ) -> Response:
     """Check a report, charge its user and keep it; or refuse with 409 and every limit that failed.
 
-    The first report under a key is charged and kept once, even if it is sent repeatedly. Another report under that key
-    gets the same response, and is neither charged nor kept. No response reveals which report was the first. An
-    application uses an API key and names the user in `X-User`. A respondent uses an invitation, once per round, with
-    the key that `GET /v1/me` returns.
+    The first report under a key is charged and kept once. Another report under that key gets the same response, and is
+    neither charged nor kept; no response reveals which report was the first. An application uses an API key and names
+    the user in `X-User`. A respondent uses an invitation, once per round, with the key that `GET /v1/me` returns.
 
-    With both marks, which the device derives from a secret of 16 bytes, the respondent can check a publication. The
-    marks are stored in the transaction of the charge. `units.cost` of the response has the costs for her receipt, and
-    `promise` the signed lifetime limit.
+    With both marks, which the device derives from a secret of 16 bytes, the respondent can check a publication.
+    `units.cost` of the response has the costs for her receipt, and `promise` the signed lifetime limit.
 
-    `public` attributes become public columns of the report file, and the idempotency key covers them: a retry with
-    other attributes is a conflict. Send the same attributes with every report; where one is missing, the column has
-    the empty text. A report then hides among those with the same attributes. The public definition does not list
-    them, so state in your application what it sends. An invitation cannot set them, so no respondent chooses the group
-    and the weight of her answer.
+    `public` attributes become public columns of the report file; where one is missing, the column has the empty text.
+    The idempotency key covers them: a retry with other attributes is a conflict. A report hides among those with the
+    same attributes. The public definition does not list them, so state in your application what it sends. An invitation
+    cannot set them.
     """
     if not sent.report:
         raise ServiceError("malformed", "the report is empty: send the bytes that the client drew")
@@ -496,8 +493,7 @@ class RoundAnswer(BaseModel):
 def seal(name: str, asked: RoundAsked, request: Request, desk: Caller) -> Response:
     """Close a round: seal the reports since the last one, in random order and without the users' names.
 
-    Reports are sealed in whole groups of the collection's minimum group. The rest waits for the next round. So a
-    reader cannot isolate a report by two estimates, before and after. Fewer reports than one group are not sealed
+    Only whole minimum groups are sealed; the rest waits for the next round. Fewer reports than one group are not sealed
     (409).
     """
     desk.check_collection(name)
@@ -532,8 +528,7 @@ async def estimate(
 ) -> Response:
     """Estimate the answers of a collection from its sealed rounds.
 
-    Reports that wait for a round are not counted, and fewer reports than one group are not estimated (409). So
-    repeated requests do not reveal a single report.
+    Reports that wait for a round are not counted, and fewer reports than one group are not estimated (409).
     """
     chosen, names, position = await run_in_threadpool(_rounds, request, desk, name, candidates, top, round, by_round)
     said = {"level": confidence, "names": names, "most": top, "adjust": adjust, "consistent": consistent}

@@ -311,10 +311,10 @@ def inbox() -> None:
 def take(ctx: click.Context, collection: str, file: TextIO, policy: str, strict: bool, as_json: bool) -> None:
     """Charge and store the reports in FILE ('-' is standard input), one a line.
 
-    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoized reports only. With
-    "marks": {"report": hex, "charge": hex}, the respondent can check a publication. "public": {"region": "north"}
-    holds public attributes, which travel with the report, without noise. You may take a line again: it is charged and
-    stored once. Invalid lines are counted and named on standard error; if all lines are invalid, the exit code is 1.
+    A line is JSON: {"user": …, "key": …, "report": hex, "label": …}, with the label for memoized reports only, and
+    perhaps "marks": {"report": hex, "charge": hex}, to check a publication, and "public": {"region": "north"},
+    attributes without noise. A line that comes again is charged and stored once. Invalid lines are counted and named on
+    standard error; if all lines are invalid, the exit code is 1.
 
     \b
     Example:

@@ -37,8 +37,8 @@ def contributions(
 ) -> None:
     """Write a row for each report of FILES: its public columns, and its unbiased contribution to each answer.
 
-    A contribution may be below 0 or above 1: only means of many are shares. R's survey, statsmodels, Stata and SPSS read
-    the table, and their standard errors hold the sampling and the noise. A question that was not asked has an empty cell.
+    A contribution may be below 0 or above 1: only means of many are shares. R's survey, statsmodels, Stata and SPSS
+    read the table. A question that was not asked has an empty cell.
 
     \b
     Example:

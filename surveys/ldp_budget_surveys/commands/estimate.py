@@ -124,7 +124,7 @@ def flat_rows(rounds: Sequence[Round]) -> Iterator[dict[str, Any]]:
 @click.option(
     "--mixed",
     is_flag=True,
-    help="Allow a mix of reports that were charged to their users and reports that were not. Warns.",
+    help="Allow a mix of charged and uncharged reports.",
 )
 @design_options
 @click.option(

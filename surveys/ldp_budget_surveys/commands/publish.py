@@ -37,8 +37,7 @@ def publish() -> None:
     """Publish the collection NAME in FOLDER, so that its respondents can check it.
 
     The reports that still wait are sealed. A signed statement commits to the totals of all accounts, the charges and
-    the reports, and states the counts, the maximum and the estimate. The folder needs no server: copy it to any web
-    page.
+    the reports. The folder needs no server.
 
     \b
     Example:
@@ -156,10 +155,10 @@ def registry(
 ) -> None:
     """Print the entry of the collection NAME for the registry of differential-privacy deployments, as YAML.
 
-    The registry is opendp/deployments-registry-data on GitHub. The ledger fills in the guarantee, the limits and how
-    reports compose. Fill in the rest before you send the entry: the texts that begin with "To fill in".
+    The registry is opendp/deployments-registry-data on GitHub. Fill in the texts that begin with "To fill in" before
+    you send the entry.
 
-    
+    \b
     Example:
       ldp-budget publish registry mood --region Germany > mood.yaml
     """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @sample_options
 @confidence_option
-@click.option("--independent", is_flag=True, help="Say that each file has other people.")
+@click.option("--independent", is_flag=True, help="Say that each file has other users.")
 @mixed_option
 @plot_option("the coefficients with their intervals")
 @json_option
@@ -50,8 +50,8 @@ def regress(
 ) -> None:
     """Regress an answer of COLLECTION on public columns: FORMULA as in R, "smoke ~ age + region".
 
-    The noise of the reports is known, so coefficients are those of the true answers, and their errors hold noise and
-    sampling. Standard errors follow the weights, strata and clusters. A hidden answer may also be a term: "income ~ smoke".
+    Coefficients are those of the true answers, and their errors hold noise, sampling, weights, strata and clusters. A
+    hidden answer may also be a term: "income ~ smoke".
 
     \b
     Example:

@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 @click.option("--organisation", default="", metavar="TEXT", help="Who asks.")
 @click.option("--candidates", metavar="FILE|A,B,C", help="Show only these answers. Sketches need it.")
 @click.option("--top", metavar="K", help="Show only the K answers with the largest counts [default: all]")
-@click.option("--independent", is_flag=True, help="Say that each file has other users, as with estimate.")
-@click.option("--mixed", is_flag=True, help="Allow a mix of charged and uncharged reports. The page warns.")
+@click.option("--independent", is_flag=True, help="Say that each file has other users.")
+@click.option("--mixed", is_flag=True, help="Allow a mix of charged and uncharged reports.")
 @design_options
 @click.option(
     "--verify/--no-verify",
@@ -93,9 +93,8 @@ def report(
 ) -> None:
     """Write one page about the survey NAME from its report FILES: results, budget, and who guarantees what.
 
-    The page is one file that loads nothing. Without FILES it shows the plan, before the first answer, with the margins
-    to expect. With --weights, --rake, --strata, --clusters, --by, --table or --population, its estimates are those that
-    estimate makes with them. A PDF file needs the extra pdf.
+    The page is one file that loads nothing. Without FILES it shows the plan, with the margins to expect. A PDF file
+    needs the extra pdf.
 
     \b
     Example:

@@ -31,9 +31,8 @@ def _above_zero(ctx: click.Context, parameter: click.Parameter, value: str) -> D
 def import_(file: str, epsilon: Decimal) -> None:
     """Print a survey file (TOML) with the questions of an XLSForm, as ODK, Kobo and SurveyCTO use it.
 
-    Standard error names what is not asked and why: questions that depend on an answer, texts, places, repeats. A garbled
-    question becomes one with noise in both directions. The answers are the names of the choices; labels become translations.
-    Needs the extra xlsform.
+    Standard error names what is not asked and why: questions that depend on an answer, texts, places, repeats. The
+    answers are the names of the choices; labels become translations. Needs the extra xlsform.
 
     \b
     Example:

@@ -37,9 +37,8 @@ def check(
 ) -> None:
     """Check a certificate, a public definition, or a published survey.
 
-    FILE is a certificate of a total, or a public definition. FOLDER is a published survey. The shipped programs of
-    clients/check do the work; they need nothing but Python. The command exits with 0 only if every part that you gave was
-    checked and holds. It names the parts that you did not give.
+    FILE is a certificate of a total, or a public definition. FOLDER is a published survey. The exit code is 0 only if
+    every part that you gave was checked and holds. The command names the parts that you did not give.
 
     \b
     Example:

@@ -100,10 +100,8 @@ def check(module: str, samples: int, as_json: bool) -> None:
     """Certify every mechanism that MODULE registers: a module, a distribution, or its entry point.
 
     Runs the contract, proves each guarantee as far as its channel is described, and audits each client, also with
-    randomly chosen settings. The first line is the verdict. "exact": the guarantee is proved; a mechanism that is its fields
-    and its `client` gets it. "audited": every check passed and no search found a larger loss; that is a good result, and
-    the best one for a client in Python, because no number of samples is a proof. "no": something failed or could not be
-    checked, and the exit code is 1. A guarantee that is too good is shown by two answers, a report and its loss.
+    random settings. The first line is the verdict. "exact": the guarantee is proved. "audited": every check passed, the
+    best result for a client in Python. "no": something failed or could not be checked; the exit code is 1.
 
     `mechanisms` shows the result, which is stored on this machine.
 
