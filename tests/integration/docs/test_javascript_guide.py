@@ -1,4 +1,4 @@
-"""The guide "From JavaScript to the estimate", command by command in a small clone, with Chromium as the respondents."""
+"""The guide to randomizing on devices, command by command in a small clone, with Chromium as the respondents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doc_blocks import Shell, blocks, page_environment
 from typed_guides import clone_of_clients, follow, free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
-GUIDE = ROOT / "docs" / "guides" / "javascript.md"
+GUIDE = ROOT / "docs" / "guides" / "devices.md"
 EXAMPLES = ROOT / "clients" / "examples"
 SERVICE, PAGES = "8000", "5173"
 SAID = "document.querySelector('[role=status]').textContent"
@@ -28,7 +28,7 @@ def clone(tmp_path: Path) -> Path:
     return clone_of_clients(tmp_path)
 
 
-def test_guide_from_javascript_to_the_estimate_works_as_printed(clone: Path, browser: Any, axe: str) -> None:
+def test_guide_to_devices_works_as_printed(clone: Path, browser: Any, axe: str) -> None:
     service, pages = free_ports(2)
     text = GUIDE.read_text(encoding="utf-8").replace(SERVICE, service).replace(PAGES, pages)
     config = clone / "clients" / "examples" / "config.js"

@@ -13,7 +13,7 @@ from doc_blocks import ENDS, STUDIES, Shell, at_free_port, blocks, follow, follo
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 # test_javascript_guide.py and test_road_guides.py follow these, with a browser in the middle.
-WITH_A_BROWSER = [DOCS / "guides" / f"{name}.md" for name in ("javascript", "surveyjs", "telemetry")]
+WITH_A_BROWSER = [DOCS / "guides" / f"{name}.md" for name in ("devices", "surveyjs", "telemetry")]
 # tests/exhaustive/docs/test_staff_survey.py and test_telemetry_study.py follow these, and compare their figures.
 WITH_FIGURES = [STUDIES / "staff-survey.md", STUDIES / "telemetry.md"]
 # Modules that a page needs besides the library; developers have them.
@@ -21,7 +21,7 @@ NEEDS = {
     "README": ("fastapi", "matplotlib", "uvicorn"),
     "analyse-in-sql": ("duckdb", "pyarrow"),
     "collect-from-csv": ("pandas", "polars", "pyarrow"),
-    "clusters": ("apache_beam", "distributed", "pyarrow"),
+    "clusters": ("apache_beam", "pyarrow"),
     "fastapi": ("fastapi", "httpx2"),
     "monitoring": ("fastapi", "prometheus_client", "uvicorn"),
     "operations": ("fastapi", "prometheus_client", "uvicorn"),
@@ -35,7 +35,6 @@ SLOW = (
     "clusters",
     "collect-from-csv",
     "daily-question",
-    "devices",
     "fastapi",
     "first-survey",
     "monitoring",
