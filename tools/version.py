@@ -103,15 +103,6 @@ def close_changelog(version: str) -> None:
     text = path.read_text(encoding="utf-8")
     fragments = [each for each in (ROOT / "changelog.d").iterdir() if each.name != "README.md"]
     day = datetime.now(tz=UTC).date().isoformat()
-    whole = ROOT / "changelog.d" / f"{version}.md"
-    if whole.exists():  # the first release: its readers saw no candidate with which fragments compare it
-        head = text.partition("\n## ")[0]
-        path.write_text(
-            f"{head}\n## {version} ({day})\n\n{whole.read_text(encoding='utf-8').strip()}\n", encoding="utf-8"
-        )
-        for each in fragments:
-            each.unlink()
-        return
     if f"## {version} (unreleased)\n" not in text:
         _towncrier("--yes", "--version", version, "--date", day)
         return

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"
 
 _ERRORS = (
     "ApprovalConflict ApprovalNeeded ClockError InvalidParameter KeyConflict LdpBudgetError LedgerError "

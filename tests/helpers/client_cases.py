@@ -108,6 +108,18 @@ class Recorder(Stream):
         return found
 
 
+class Bytes(Stream):
+    """Bytes that were read before."""
+
+    def __init__(self, data: bytes) -> None:
+        self.left = data
+
+    def read(self, count: int) -> bytes:
+        assert count <= len(self.left), "more is read than the client reads"
+        found, self.left = self.left[:count], self.left[count:]
+        return found
+
+
 class Ties(Stream):
     """Bytes that meet the top bytes of thresholds half of the time, then low bytes at, next to and far from them."""
 

@@ -1,64 +1,49 @@
-"""Write the files of a release into a folder of tests/data/formats: `python tests/helpers/format_story.py NAME`.
+"""The story of the ledgers in tests/data/formats: something of everything that a ledger keeps, the same in each engine.
 
-A folder is written once, by the code of its time, and kept: `formats/test_formats.py` opens all of them with today's.
-What older code did not know is left out, so that the same story was used for the files of the first and the second
-version of the tables.
+`tell` tells it: it begins in a store of three partitions, is moved to a file or a server, and goes on there. It returns
+what the ledger answered, as JSON. So a later version asks the same again, and needs nothing else of this module.
 """
 
 from __future__ import annotations
 
-import gzip
-import inspect
 import json
-import os
-import sys
-import tempfile
+import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
+import numpy as np
 
-import ldp_budget
+from contract.rotation import exchange
+from contract.toy_store import ToyStore
 from ldp_budget import Accountant, Collection, mechanism
+from ldp_budget.accounting.batch import Spend
 from ldp_budget.accounting.plans import Plan
-from ldp_budget.ledger.sqlite import schema
-from ldp_budget.registry import certification
+from ldp_budget.guarantees import Copies, FinitePair, Laplace, Unbounded
+from ldp_budget.ledger.keyed_hashing import new_ledger_id
 from ldp_budget.reports.charged_release import release
-from ldp_budget.reports.report_file import ReportWriter
-from ldp_budget.sampling import SeededStream
-from ldp_budget_cli.app import cli
+from ldp_budget.reports.inbox import Inbox, Marks
+from ldp_budget_service.api_keys import ApiKeys
+from ldp_budget_service.approvals import Approvals
+from ldp_budget_service.invitations import Invitations
+from ldp_budget_surveys.publication.publisher import Publisher
+from ldp_budget_surveys.questionnaires.survey_collection import survey_collection
+from ldp_budget_surveys.questionnaires.surveys import Survey, SurveyQuestion
+from ldp_budget_surveys.rotation import Rotation, enforcing_limit
+from random_mechanisms import DRAWS
 
-try:
-    from ldp_budget.reports.inbox import Inbox
-    from ldp_budget.sdk.interpreter import StreamDraws, read, run
-except ModuleNotFoundError:  # before there were clients in other languages
-    HAS_PROGRAMS = False
-else:
-    HAS_PROGRAMS = True
-
-HERE = Path(__file__).parents[1] / "data" / "formats"
 BEGUN = datetime(2026, 11, 20, 9, tzinfo=UTC)
 PARTIES = ("democrat", "independent", "republican")
 OUE = mechanism("oue")(epsilon="0.5", domain_size=3)
 RAPPOR = mechanism("rappor")(f="0.5", p="0.25", q="0.75", bits=32, hashes=2, cohorts=8, domain_size=8)
 SECRET = bytes(range(32))
 BULK = [f"user{number}" for number in range(20)]
-COIN = '''"""A mechanism of somebody else, to which the certificate beside it belongs."""
-
-import ldp_budget
-from ldp_budget.guarantees import Pure
-from ldp_budget.sdk.parameters import real
-
-
-class Coin(ldp_budget.Mechanism):
-    name = "coin"
-    epsilon = real("privacy loss of one report", above=0)
-    guarantee = property(lambda self: Pure(self.epsilon))
-'''
-
 COLLECTIONS = {
-    "party": Collection("party", OUE, PARTIES),
+    "party": Collection("party", OUE, PARTIES, minimum_group=1),
+    "poll": Collection("poll", OUE, PARTIES, minimum_group=1).agreed(),
     "age": Collection("age", mechanism("laplace")(epsilon=1, lower=18, upper=100)),
     "word": Collection("word", RAPPOR),
     "browser": Collection("browser", mechanism("cms")(epsilon=2, hashes=16, width=64, domain_size=8)),
@@ -69,6 +54,7 @@ COLLECTIONS = {
 }
 VALUES: dict[str, list[float]] = {
     "party": [0, 1, 2, 2, 1] * 30,
+    "poll": [0, 1, 2, 2, 1, 0] * 2,
     "age": [18.5, 40, 77, 99.75] * 20,
     "word": [0, 3, 3, 7] * 30,
     "browser": [0, 1, 7, 1] * 20,
@@ -77,16 +63,38 @@ VALUES: dict[str, list[float]] = {
     "hours": [0, 5, 5, 11] * 30,
     "weight": [60.5, 70, 81, 99] * 20,
 }
+_QUESTIONS = (
+    SurveyQuestion("mood", "How do you feel?", categories=("good", "fair", "bad")),
+    SurveyQuestion("smoke", "Do you smoke?", kind="yes-no", categories=("yes", "no"), tags=("attribute:health",)),
+)
+PANEL = Survey("panel", _QUESTIONS, Decimal(1), "all", minimum_group=1, rounds=8, rotate=4, every="week")
+MEMBERS = [f"member{number}" for number in range(12)]
+PLAN = Plan([(OUE, 5), (mechanism("gaussian")(sigma=20), 2)], delta="1e-6")
 POLICIES: dict[str, dict[str, Any]] = {
-    "default": {"limits": ["lifetime=8,9e-7+1e-7,zcdp", "day=2"]},
+    "default": {"limits": ["lifetime=8,9e-7+1e-7,zcdp", "day=2"], "zone": "Asia/Seoul"},
     "plain": {"limits": ["lifetime=30,1e-4", "month=10,1e-5", "week=4,1e-6,gdp"]},
     "values": {"limits": ["lifetime=8"]},
     "studied": {"limits": ["lifetime=6,1e-6,renyi:4"]},
+    "sliding": {"limits": ["lifetime=20", "28d=3", "7d=5,1e-6,zcdp"], "zone": "Europe/Berlin"},
+    "scoped": {"limits": ["lifetime=9", "attribute:health:lifetime=2", "attribute:health:month=1"]},
+    "planned": {"limits": [], "plan": PLAN},
+    "free": {"limits": ["week=100000,0.5"], "unbounded": True},
+    "panel": {"limits": ["lifetime=9", enforcing_limit(PANEL)]},
 }
-BALANCES = (
-    *((user, "default") for user in ("alice", "bob", "carol", "dave", "nobody", BULK[1])),
-    *(("alice", "plain"), ("inbox3", "plain"), ("alice", "studied"), ("erin", "values"), ("carol", "planned")),
-)
+DECLARED: list[dict[str, Any]] = [
+    {"epsilon": "0.5"},
+    {"epsilon": "0.5", "delta": "1e-9"},
+    {"rho": "0.125"},
+    *(
+        {"promise": json.dumps(promise.to_json())}
+        for promise in (
+            FinitePair(((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4)))),
+            Copies(2, Laplace(Decimal("0.25"))),
+            Unbounded(),
+        )
+    ),
+]
+"""Declared guarantees, so that the ledger has all kinds together with those of the built-in mechanisms."""
 
 
 class Time:
@@ -102,209 +110,292 @@ class Time:
         self.now += timedelta(**(by or {"minutes": 1}))
 
 
-def main(name: str) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        target = HERE / name
-        target.mkdir(exist_ok=True)
-        os.chdir(scratch)  # a ledger is called as it was opened, and no path of a machine is kept
-        os.environ.update(LDP_BUDGET_LEDGER="ledger.db", LDP_BUDGET_CERTIFICATES="certificates.json")
-        about = told(target)
-        lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in about.items())
-        (target / "about.json").write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+class Story:
+    """An accountant, and what it answered: each request with its response, as JSON."""
+
+    def __init__(self, accountant: Accountant, clock: Time) -> None:
+        self.accountant, self.clock = accountant, clock
+        self.requests: list[dict[str, Any]] = []
+        self.receipts: dict[str, str] = {}
+
+    def ask(self, user: str, asked: Any, *, act: str = "spend", by: str = "", name: str = "", **options: Any) -> str:
+        """Ask for a charge, with the API key of secret `by`; return its receipt, which `name` keeps."""
+        called = getattr(_using(self.accountant, by), act)
+        receipt = called(user, asked, **options)
+        chosen: dict[str, Any] = {"collection": asked.name} if isinstance(asked, Collection) else stated(asked)
+        self.requests.append(
+            {"act": act, "user": user, "by": by, **chosen, "options": options, "response": receipt.to_json()}
+        )
+        self.clock.later()
+        if name:
+            self.receipts[name] = receipt.receipt
+        return str(receipt.receipt)
+
+    def move_to(self, place: str) -> Accountant:
+        """Move the ledger; return its accountant there."""
+        moved = self.accountant.ledger.move_to(place)
+        assert moved.entries
+        self.accountant = Accountant(place, create=False, clock=self.clock)
+        return self.accountant
 
 
-def told(target: Path) -> dict[str, Any]:
-    """The story; what came of it."""
+def stated(made: Any) -> dict[str, Any]:
+    """Return a mechanism as JSON."""
+    return {"mechanism": made.name, "declared": made.declared}
+
+
+def _using(accountant: Accountant, secret: str) -> Accountant:
+    if not secret:
+        return accountant
+    key = ApiKeys(accountant).find(secret)
+    assert key is not None
+    return accountant.acting_for(key.caller)
+
+
+def again(accountant: Accountant, request: dict[str, Any]) -> dict[str, Any]:
+    """Ask for a charge of the story again; return the response."""
+    chosen: Any = (
+        accountant.collection(request["collection"])
+        if "collection" in request
+        else mechanism(request["mechanism"])(**request["declared"])
+    )
+    called = getattr(_using(accountant, request["by"]), request["act"])
+    found: dict[str, Any] = called(request["user"], chosen, **request["options"]).to_json()
+    return found
+
+
+# -- the chapters --------------------------------------------------------------------------------------------
+
+
+def tell(place: str, folder: Path) -> tuple[Accountant, Time, dict[str, Any]]:
+    """Tell the story; return its open ledger at a place, its clock, and what it was. `folder` gets its other files."""
     clock = Time()
-    with Accountant("ledger.db", clock=clock) as accountant:
-        about = ledger(accountant, clock)
-        about |= kept(accountant, target)
-        about |= taken(accountant, target)
-        about |= interrupted(accountant, target)
-        about["checkpoint"] = accountant.checkpoint()
-        checked = accountant.verify()
-        assert checked.ok, checked.problems
-        about |= {"head": checked.head, "entries": checked.entries, "tables": schema.SCHEMA_VERSION}
-        about["balances"] = [row_of(accountant.balance(user, policy)) for user, policy in BALANCES]
-        about["history"] = accountant.history("alice")
-        rows = "".join(f"{json.dumps(row, default=str)}\n" for row in accountant.journal())
-        (target / "journal.ndjson").write_text(rows, encoding="utf-8")
-        about["policies"] = {name: accountant.policy(name).to_json() for name in about["policies"]}
-    about |= {"library": ldp_budget.__version__, "now": clock.now.isoformat()}
-    about["key"] = Path("ledger.db.key").read_bytes().hex()
-    with open(target / "ledger.db.gz", "wb") as file, gzip.GzipFile("", "wb", mtime=0, fileobj=file) as packed:
-        packed.write(Path("ledger.db").read_bytes())
-    return json.loads(json.dumps(about, default=str)) | definitions(target) | certificate(target)
-
-
-def row_of(balance: Any) -> dict[str, Any]:
-    """A balance without its odometer, whose bound may become tighter with any release."""
-    kept = ("user", "policy", "limits", "erased", "quotas")
-    return {name: value for name, value in balance.to_json().items() if name in kept}
-
-
-def ledger(accountant: Accountant, clock: Time) -> dict[str, Any]:
-    """Policies, collections, spends, reservations, a run, labels, a plan, an erasure; records and shares."""
-    knows_notes = not {"note", "options"}.isdisjoint(inspect.signature(Accountant.spend).parameters)
-    note = {"note": "at the door"} if knows_notes else {}
-    party: Any = COLLECTIONS["party"] if knows_notes else OUE
-    for name, policy in POLICIES.items():
-        accountant.set_policy(name, policy["limits"])
-    accountant.set_policy("planned", [], plan=Plan([(OUE, 5), (mechanism("gaussian")(sigma=20), 2)], delta="1e-6"))
-    for collection in COLLECTIONS.values():
-        accountant.add_collection(collection)
-    about: dict[str, Any] = {"policies": [*POLICIES, "planned"], "noted": knows_notes, "receipts": {}}
-    receipts: dict[str, Any] = about["receipts"]
-
-    def step(name: str, receipt: Any) -> None:
-        receipts[name] = {"status": receipt.status, "receipt": receipt.receipt, "user": receipt.user}
-        clock.later()
-
-    step("first", accountant.spend("alice", party, key="monday", digest="ab" * 8, **note))
-    step("refused", accountant.spend("alice", OUE, reports=9, key="too much"))
-    noise = mechanism("gaussian").calibrate(epsilon=1, delta="1e-6")
-    step("plain", accountant.spend("alice", noise, policy="plain", key="gauss"))
-    step("studied", accountant.spend("alice", mechanism("grr")(epsilon=1, domain_size=10), policy="studied"))
-    for label in ("yesterday", "yesterday", "today"):
-        step(f"value {label}", accountant.spend("erin", RAPPOR, label=label, policy="values"))
-    step("committed", accountant.reserve("bob", OUE, key="one"))
-    step("", accountant.commit(receipts["committed"]["receipt"]))
-    step("voided", accountant.reserve("bob", OUE, reports=2))
-    step("", accountant.void(receipts["voided"]["receipt"]))
-    step("expired", accountant.reserve("bob", OUE, expires=30))
-    step("", accountant.commit(receipts["expired"]["receipt"]))
-    step("open", accountant.reserve("bob", OUE, expires=30 * 86400, **note))
-    step("planned", accountant.spend("carol", OUE, reports=2, policy="planned"))
-    step("last of the day", accountant.spend(BULK[1], OUE, reports=4))
-    done = accountant.spend_many(BULK, party, key="run", **note)
-    about["run"] = {"spent": done.spent, "refused": done.refused}
-    clock.later()
-    step("to be erased", accountant.spend("dave", party, key="soon gone", **note))
-    assert accountant.erase("dave")
+    store = ToyStore(3)
+    store.key.set_ledger_id(new_ledger_id())
+    story = Story(Accountant(store, clock=clock), clock)
+    about: dict[str, Any] = {"requests": story.requests, "receipts": story.receipts}
+    for chapter in (_set_up, _charged, _mechanisms, _approved):
+        about |= chapter(story)
+    exchange(story.accountant)
+    accountant = story.move_to(place)
     clock.later(days=1)
-    step("next day", accountant.spend("alice", party, key="tuesday"))
-    if hasattr(Accountant, "record"):
-        about |= administered(accountant, clock)
-    receipts.pop("")
-    return about
+    for later in (_after_the_move, _reported, _took_turns, _erased):
+        about |= later(story)
+        about["secret"] = exchange(accountant)
+    about |= _published(story, folder)
+    about |= _interrupted(story, folder)
+    about["checkpoint"] = accountant.checkpoint()
+    return accountant, clock, about
 
 
-def administered(accountant: Accountant, clock: Time) -> dict[str, Any]:
-    """Shares of limits, keys of a service, and what was charged by one of them."""
-    from ldp_budget_service.api_keys import ApiKeys
-    from ldp_budget_service.invitations import Invitations
-
-    accountant.set_policy("default", POLICIES["default"]["limits"], shares={"team-a": ["lifetime=3,9e-7+1e-7,zcdp"]})
-    keys = ApiKeys(accountant)
-    key, secret = keys.create("team-a", ["spend", "read"], share="team-a")
-    keys.create("gone", ["admin"])
+def _set_up(story: Story) -> dict[str, Any]:
+    accountant = story.accountant
+    for name, terms in POLICIES.items():
+        accountant.set_policy(name, **terms)
+        story.clock.later()
+    for collection in (*COLLECTIONS.values(), survey_collection(PANEL)):
+        accountant.add_collection(collection)
+    shares = {"team-a": ["lifetime=3,9e-7+1e-7,zcdp"]}
+    accountant.set_policy("default", POLICIES["default"]["limits"], shares=shares)
+    keys, secrets = ApiKeys(accountant), {}
+    for name, scopes, share in (
+        ("team-a", ["spend", "read"], "team-a"),
+        ("officer-1", ["policy"], None),
+        ("officer-2", ["policy"], None),
+        ("gone", ["admin"], None),
+    ):
+        _, secrets[name] = keys.create(name, scopes, share=share)
+        story.clock.later()
     keys.revoke("gone")
-    clock.later()
-    receipt = accountant.acting_for(key.caller).spend("alice", COLLECTIONS["party"], key="monday")
-    clock.later()
-    until = BEGUN + timedelta(days=365)
+    until = BEGUN + timedelta(days=36_500)
     [(_, token)] = Invitations(accountant).invite("party", ["grace"], until, round="1")
-    return {"api_key": secret, "invitation": token, "shared": {"receipt": receipt.receipt, "status": receipt.status}}
+    return {"policies": [*POLICIES], "keys": secrets, "invitation": token}
 
 
-def kept(accountant: Accountant, target: Path) -> dict[str, Any]:
-    """Report files, and what they are estimated to say."""
-    estimates = {}
-    for name, collection in COLLECTIONS.items():
-        made = collection.mechanism
-        reports = made.randomize(VALUES[name], rng=1, secrets=[SECRET] * len(VALUES[name]))
-        with ReportWriter(target / f"{name}.reports", collection) as writer:
-            writer.write(reports[:50])
-            writer.write(reports[50:])
-        estimates[name] = command("estimate", name, str(target / f"{name}.reports"))
-    return {"estimates": estimates}
+def _charged(story: Story) -> dict[str, Any]:
+    """Spends, refusals, labels, reservations and their ends, a plan, tags, a run and a batch."""
+    ask, accountant, party = story.ask, story.accountant, COLLECTIONS["party"]
+    secrets = {key.name: key for key in ApiKeys(accountant).all()}
+    assert secrets["gone"].state(story.clock()) == "revoked"
+    ask("alice", party, key="monday", digest="ab" * 8, note="at the door", name="first")
+    ask("alice", OUE, reports=9, key="too much")
+    ask("alice", mechanism("gaussian").calibrate(epsilon=1, delta="1e-6"), policy="plain", key="gauss")
+    ask("alice", mechanism("grr")(epsilon=1, domain_size=10), policy="studied", key="grr")
+    for place, label in enumerate(("yesterday", "yesterday", "today")):
+        ask("erin", RAPPOR, label=label, policy="values", key=f"{place}")
+    for place, tags in enumerate((["attribute:health"], ["attribute:income"], [], ["attribute:health"] * 2)):
+        ask("frank", mechanism("grr")(epsilon="0.8", domain_size=4), tags=tags, policy="scoped", key=f"{place}")
+    for place in range(4):
+        ask("gina", OUE, reports=2, policy="sliding", key=f"{place}")
+        story.clock.later(days=2)
+    accountant.commit(ask("bob", OUE, act="reserve", key="one", name="committed"))
+    accountant.void(ask("bob", OUE, act="reserve", reports=2, key="two", name="voided"))
+    ask("bob", OUE, act="reserve", expires=30, key="three", name="expired")
+    accountant.commit(story.receipts["expired"])
+    ask("bob", OUE, act="reserve", expires=366 * 86400, note="open", key="four", name="open")
+    ask("carol", OUE, reports=2, policy="planned", key="planned")
+    ask(BULK[1], OUE, reports=4, key="last of the day")
+    done = accountant.spend_many(BULK, party, key="run", note="a run")
+    lines = [Spend("alice", OUE), Spend("hal", OUE, reports=99), Spend("ida", RAPPOR, label="x", policy="values")]
+    batch = [result.status for result in accountant.spend_batch(lines, key="batch")]
+    return {"run": {"spent": done.spent, "refused": done.refused}, "batch": batch}
 
 
-def taken(accountant: Accountant, target: Path) -> dict[str, Any]:
-    """An inbox with reports that were sealed and reports that wait."""
-    if not HAS_PROGRAMS:
-        return {}
-    collection = accountant.collection("colour")
-    inbox = Inbox(accountant, collection, policy="plain")
-    dtype = collection.mechanism.client_program().report["dtype"]
+def _mechanisms(story: Story) -> dict[str, Any]:
+    """A charge of every built-in mechanism, and of every kind of guarantee."""
+    every: list[Any] = [mechanism(name)(**draw(random.Random(1))) for name, draw in sorted(DRAWS.items())]
+    every += [mechanism("declared")(**terms, source="the story") for terms in DECLARED]
+    for place, made in enumerate(every):
+        for policy in ("plain", "free"):
+            story.ask("every", made, policy=policy, key=f"{policy}/{place}")
+    return {"kinds": sorted({made.guarantee.kind for made in every})}
+
+
+def _approved(story: Story) -> dict[str, Any]:
+    """Four eyes: a policy that was approved, a proposal that waits, one that was withdrawn, and an override."""
+    keys, accountant = {key.name: key for key in ApiKeys(story.accountant).all()}, story.accountant
+    Approvals(accountant).demand()
+    first, second = (Approvals(accountant).acting_for(keys[name].caller) for name in ("officer-1", "officer-2"))
+    done = first.propose("values", ["lifetime=9"], reason="one more wave")
+    second.approve(done.number)
+    first.apply(done.number)
+    waits = second.propose("studied", ["lifetime=7,1e-6,renyi:4"], reason="a longer study")
+    first.withdraw(first.propose("plain", ["lifetime=40,1e-4"]).number)
+    accountant.set_policy("scoped", ["lifetime=10", *POLICIES["scoped"]["limits"][1:]], override="a typing error")
+    story.clock.later()
+    return {"approved": done.number, "waiting": waits.number}
+
+
+def _after_the_move(story: Story) -> dict[str, Any]:
+    story.ask("alice", COLLECTIONS["party"], key="tuesday")
+    _, secret = ApiKeys(story.accountant).create("team-b", ["spend"], share="team-a")
+    story.ask("alice", COLLECTIONS["party"], key="monday", by=secret, name="shared")
+    story.accountant.spend_many(BULK, COLLECTIONS["party"], key="second run")
+    return {}
+
+
+def _reported(story: Story) -> dict[str, Any]:
+    """Reports of an inbox, sealed and waiting, with public attributes."""
+    collection = story.accountant.collection("colour")
+    inbox = Inbox(story.accountant, collection, policy="plain")
     sent, group = 25, collection.minimum_group
-    rows = collection.mechanism.randomize([number % 5 for number in range(sent)], rng=2).astype(dtype)
-    reports = [row.tobytes() for row in rows]
-    for number in range(group):
-        assert inbox.take(f"inbox{number}", "k", reports[number])
-    assert inbox.seal("first") == inbox.write("first", target / "sealed.reports") == group
-    for number in range(group, sent):
-        assert inbox.take(f"inbox{number}", "k", reports[number])
+    rows = collection.mechanism.randomize([number % 5 for number in range(sent)], rng=2)
+    reports = inbox.bytes_of(rows)
+    for number in range(sent):
+        if number == group:
+            assert inbox.seal("first") == group
+        assert taken(inbox, number, reports[number])
+    story.clock.later()
     return {"inbox": {"reports": [report.hex() for report in reports], "waiting": len(inbox), "sealed": group}}
+
+
+def taken(inbox: Inbox, number: int, report: bytes) -> Any:
+    """Let the inbox take a report of the story; return its receipt."""
+    marks = Marks.of(bytes([number]) * 16) if number % 2 else None
+    public = {"region": "north"} if number % 3 else None
+    return inbox.take(f"inbox{number}", "k", report, marks=marks, public=public)
+
+
+def _took_turns(story: Story) -> dict[str, Any]:
+    """Two periods of a survey that asks another quarter of its panel each week."""
+    accountant, collection = story.accountant, story.accountant.collection("panel")
+    rotation = Rotation.of(accountant, PANEL, accountant.policy("panel"))
+    assert rotation is not None
+    inbox = Inbox(accountant, collection, policy="panel")
+    for _ in range(2):
+        period = rotation.period_at(story.clock())
+        users = [user for user in MEMBERS if rotation.asks(user, period)]
+        values = np.zeros(len(users), collection.mechanism.value_type)  # type: ignore[attr-defined]
+        reports = inbox.bytes_of(collection.randomize(values)) if users else []
+        for user, report in zip(users, reports, strict=True):
+            assert inbox.take(user, period.name, report)
+        story.clock.later(days=7)
+    return {"phases": {user: rotation.phase(user) for user in MEMBERS}}
+
+
+def _erased(story: Story) -> dict[str, Any]:
+    """A user who was charged, refused and noted, one who sent a report, and one of whom nothing was known."""
+    accountant = story.accountant
+    accountant.spend("dave", COLLECTIONS["party"], key="soon gone", note="a note that goes")
+    accountant.spend("dave", RAPPOR, key="a label", label="home", policy="values")
+    accountant.spend("dave", OUE, reports=99, key="refused")
+    assert accountant.erase("dave")
+    assert accountant.erase("inbox23")
+    accountant.erase("stranger", unknown=True)
+    story.clock.later()
+    return {"erased": ["dave", "inbox23", "stranger"]}
+
+
+def _published(story: Story, folder: Path) -> dict[str, Any]:
+    """A published survey, with the receipt and the proof of a respondent."""
+    accountant = story.accountant
+    collection = accountant.collection("poll")
+    users = [f"reader{number}" for number in range(len(VALUES["poll"]))]
+    options: dict[str, Any] = {"policy": "plain", "receipts": folder / "receipts"}
+    release(folder / "poll.reports", collection, accountant, np.array(VALUES["poll"]), users, **options)
+    publisher = Publisher(accountant)
+    key = publisher.new_key("log.example.org").verifier_key
+    publisher.publish(collection, folder / "site", policy="plain")
+    receipt = json.loads((folder / "receipts" / "reader3.json").read_bytes())
+    return {"log": key, "receipt": receipt, "proof": publisher.prove("poll", receipt)}
 
 
 class PowerCut(BaseException):
     """Nothing catches it."""
 
 
-def interrupted(accountant: Accountant, target: Path) -> dict[str, Any]:
+def _interrupted(story: Story, folder: Path) -> dict[str, Any]:
     """A run that was cut off when all of it was charged and nothing released: `OUT.partial`."""
-    if not HAS_PROGRAMS:
-        return {}
 
     def cut(users: int) -> None:
         raise PowerCut
 
     try:
-        hours_of(accountant, Path("hours.out"), on_batch=cut)
+        hours_of(story.accountant, folder / "hours.out", on_batch=cut)
     except PowerCut:
-        (target / "hours.out.partial").write_bytes(Path("hours.out.partial").read_bytes())
+        assert (folder / "hours.out.partial").exists()
     return {"interrupted": len(VALUES["hours"])}
 
 
 def hours_of(accountant: Accountant, out: Path, **options: Any) -> Any:
     """The run that was cut off."""
-    collection = COLLECTIONS["hours"]
+    collection = accountant.collection("hours")
     values = collection.read_values([str(value) for value in VALUES["hours"]])
     users = [f"hours{number}" for number in range(len(values))]
     return release(out, collection, accountant, values, users, policy="plain", **options)
 
 
-def definitions(target: Path) -> dict[str, Any]:
-    """Return the output of `collection show`, and reports that a client draws from given bytes."""
-    drawn: dict[str, list[Any]] = {}
-    for name, collection in COLLECTIONS.items():
-        (target / f"{name}.json").write_text(json.dumps(command("collection", "show", name)), encoding="utf-8")
-        if not HAS_PROGRAMS:
-            continue
-        public = command("collection", "show", name, "--client")
-        (target / f"{name}.client.json").write_text(json.dumps(public), encoding="utf-8")
-        program, context = collection.mechanism.client_program(), collection.mechanism.fingerprint
-        drawn[name] = [
-            [
-                answer,
-                seed,
-                run(program, read(program, answer), StreamDraws(SeededStream(seed), SECRET, context)).hex(),
-            ]
-            for seed, answer in enumerate(VALUES[name][:4])
-        ]
-    return {"drawn": drawn}
+# -- what it was ---------------------------------------------------------------------------------------------
+
+BALANCES: Callable[[], list[tuple[str, str]]] = lambda: [  # noqa: E731
+    (user, policy)
+    for user in ("alice", "bob", "carol", "erin", "frank", "gina", "every", "inbox3", "dave", BULK[1], MEMBERS[0])
+    for policy in POLICIES
+]
 
 
-def certificate(target: Path) -> dict[str, Any]:
-    """A certificate for a plugin of one module."""
-    (target / "coin.py").write_text(COIN, encoding="utf-8")
-    sys.path.insert(0, str(target))
-    sys.dont_write_bytecode = True
-    import coin
+def facts(accountant: Accountant) -> dict[str, Any]:
+    """Return what a ledger shows: its head, balances, histories, policies and counts."""
+    checked = accountant.verify()
+    assert checked.ok, checked.problems
+    stats = accountant.stats()
+    found = {
+        "head": checked.head,
+        "entries": checked.entries,
+        "counts": {
+            name: stats[name] for name in ("users", "erased", "keys", "collections", "policies", "entries_by_kind")
+        },
+        "balances": [row_of(accountant.balance(user, policy)) for user, policy in BALANCES()],
+        "histories": {user: accountant.history(user) for user in ("alice", "bob", "every")},
+        "versions": {policy.name: policy.to_json() for policy in accountant.policies()},
+        "records": [record.to_json() for record in accountant.records()],
+        "open": accountant.open_reservations(),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(found, default=str))
+    return plain
 
-    found = {"mechanism": "coin", "checked": "audited", "sources": certification.source_digest(coin.Coin)}
-    certification.record({"distribution": "ldp-budget-coin", "version": "1.2", "mechanisms": [found]})
-    (target / "certificates.json").write_bytes(Path("certificates.json").read_bytes())
-    return {}
 
-
-def command(*arguments: str) -> Any:
-    """Return the output of a command with `--json`."""
-    result = CliRunner().invoke(cli, [*arguments, "--json"], prog_name="ldp-budget", catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+def row_of(balance: Any) -> dict[str, Any]:
+    """Return a balance without its odometer, whose bound may become tighter with any release."""
+    kept = ("user", "policy", "limits", "erased", "quotas")
+    return {name: value for name, value in balance.to_json().items() if name in kept}

@@ -12,24 +12,13 @@ from typing import Any
 
 import pytest
 
+from client_cases import Bytes
 from ldp_budget.registry.public_definition import digest_of
-from ldp_budget.sampling.rng import Stream
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.interpreter import StreamDraws, read, run
 
 FOLDER = Path(__file__).parents[3] / "clients" / "vectors"
 SURVEYS: list[dict[str, Any]] = json.loads((FOLDER / "questionnaires.json").read_text())
-
-
-class Bytes(Stream):
-    """The recorded bytes of a vector."""
-
-    def __init__(self, data: bytes) -> None:
-        self.left = data
-
-    def read(self, count: int) -> bytes:
-        found, self.left = self.left[:count], self.left[count:]
-        return found
 
 
 def maker() -> Any:

@@ -9,10 +9,12 @@ import pytest
 
 from ldp_budget.ledger.sqlite import schema as sqlite
 from ldp_budget.registry import certification, collections
-from ldp_budget.reports import charged_release, report_file
+from ldp_budget.reports import charged_release, partial_aggregate, report_file
 from ldp_budget.sdk import client_program
 from ldp_budget_cli import errors
 from ldp_budget_postgres import schema as postgres
+from ldp_budget_surveys import partitions
+from ldp_budget_surveys.questionnaires import surveys
 from ldp_budget_verify import total_certificate
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,13 +42,17 @@ def number(magic: str | bytes) -> int:
         ("public definition (`--client`) and client program", client_program.VERSION),
         ("report file", number(report_file.MAGIC)),
         ("what an interrupted `randomize` has drawn (`OUT.partial`)", number(charged_release._MAGIC)),
+        ("partition (`.parquet`)", partitions._VERSION),
+        ("partial aggregate", number(partial_aggregate.MAGIC)),
+        ("survey file and questionnaire", surveys.VERSION),
+        ("survey file and questionnaire", surveys.PUBLIC_VERSION),
         ("certificates", number(certification._FORMAT)),
         ("certificate of a total (`--certificate`)", total_certificate.VERSION),
     ],
 )
 def test_file_versions_of_the_page_are_those_that_are_written(what: str, version: int) -> None:
     said = {cells[0]: cells[1] for cells in rows("| what |")}
-    assert len(said) == 8
+    assert len(said) == 15
     assert said[what] == str(version)
 
 

@@ -8,21 +8,8 @@ import numpy as np
 import pytest
 
 import ldp_budget
-from client_cases import CASES, Recorder, interpreted, vectors
-from ldp_budget.sampling import Stream
+from client_cases import CASES, Bytes, Recorder, interpreted, vectors
 from ldp_budget.sdk.client_program import Program
-
-
-class Bytes(Stream):
-    """Bytes that were read before."""
-
-    def __init__(self, data: bytes) -> None:
-        self._rest = data
-
-    def read(self, count: int) -> bytes:
-        assert count <= len(self._rest), "more is read than the client reads"
-        found, self._rest = self._rest[:count], self._rest[count:]
-        return found
 
 
 def test_cases_include_every_mechanism_with_a_client() -> None:

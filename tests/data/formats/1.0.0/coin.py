@@ -1,4 +1,4 @@
-"""A mechanism of somebody else, to which the certificate beside it belongs."""
+"""A mechanism of a plugin, to which the certificate in this folder belongs."""
 
 import ldp_budget
 from ldp_budget.guarantees import Pure
