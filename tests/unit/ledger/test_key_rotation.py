@@ -14,7 +14,7 @@ import pytest
 
 from contract.acts import CURVE, check, coin, promising, spent
 from contract.places import InFile, InMemory, InToys, Place
-from contract.rotation import Exchanged, ExchangedContract, exchange, reopen
+from contract.rotation import exchange, reopen
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError, LedgerKeyMissing, LedgerMoved, UnknownName
 from ldp_budget.ledger import key_rotation
@@ -26,27 +26,6 @@ from ldp_budget.ledger.sqlite import SqliteStore
 from ledger_inside import ledger_of
 
 pytestmark = pytest.mark.policy("lifetime=9", "day=9")
-
-
-@pytest.mark.exhaustive
-class TestInMemory(ExchangedContract):
-    @pytest.fixture
-    def place(self) -> Exchanged:
-        return Exchanged(InMemory())
-
-
-@pytest.mark.exhaustive
-class TestInFile(ExchangedContract):
-    @pytest.fixture
-    def place(self, tmp_path: Path) -> Exchanged:
-        return Exchanged(InFile(tmp_path / "budget.db"))
-
-
-@pytest.mark.exhaustive
-class TestThreePartitions(ExchangedContract):
-    @pytest.fixture
-    def place(self) -> Exchanged:
-        return Exchanged(InToys(3))
 
 
 @pytest.fixture(params=["memory", pytest.param("file", marks=pytest.mark.exhaustive), "three partitions"])
