@@ -389,7 +389,8 @@ class ToyStore:
         with self._lock:
             for _ in range(2):  # as an engine may ask for it again
                 rows = copy.deepcopy(self._rows)
-                attempt = Attempt({partition: rows[partition] for partition in partitions})
+                # The order of the partitions promises nothing: a cluster has that of its nodes.
+                attempt = Attempt({partition: rows[partition] for partition in reversed(partitions)})
                 yield attempt
                 if attempt.error is not None:
                     raise attempt.error

@@ -172,7 +172,7 @@ class Ledger:
     def run_in_partitions(
         self, work: Callable[[list[Transaction]], T], partitions: Sequence[int], *, allow_closed: bool = False
     ) -> T:
-        """Run `work` in one transaction of several partitions, which are written at one moment.
+        """Run `work` in one transaction of several partitions, which are written at one moment, in the given order.
 
         Maintenance and copies pass `allow_closed`: they also run when the ledger refuses charges. In a ledger of one
         partition, the transaction may be shared with waiting work.
@@ -183,7 +183,7 @@ class Ledger:
         for attempt in self.attempts(list(partitions)):
             with attempt as rows:
                 transactions = self.begin(rows, allow_closed)
-                those = list(transactions.values())
+                those = [transactions[each] for each in partitions]  # a store may lock them in another order
                 for transaction in those:
                     transaction.by = self._by
                     transaction.together = tuple(each for each in those if each is not transaction)
