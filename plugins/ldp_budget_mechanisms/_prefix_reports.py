@@ -28,7 +28,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -192,6 +192,8 @@ def _peeled(numbers: list[int], measured: Floats, sizes: list[int], variances: F
 @dataclass(frozen=True)
 class FoundWords(CountEstimate):
     """Counts of the words that a search found. They were chosen by these counts, so they are too large on average."""
+
+    unbiased: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -113,6 +113,8 @@ class CohortAggregate(CountAggregate):
 @dataclass(frozen=True, repr=False)
 class SelectedEstimate(CountEstimate):
     """Counts of the candidates that a lasso kept; see `lasso`. `selected` is a boolean array (M,)."""
+
+    unbiased: ClassVar[bool] = False
 
     selected: NDArray[np.bool_]
 

@@ -28,7 +28,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class ConsistentEstimate(CountEstimate):
     They are biased: see `raw` for the unbiased counts, to which `std_errors` and `fake_margins` refer. `method`:
     "norm-sub", "maximum-likelihood" or "clipped".
     """
+
+    unbiased: ClassVar[bool] = False
 
     raw: CountEstimate = field(kw_only=True)
     method: str = field(kw_only=True)

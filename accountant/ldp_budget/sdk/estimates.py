@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -233,7 +233,11 @@ class CountEstimate(Estimate):
     `complete`: True if every possible answer is counted. `several`: True if a user may hold several of the counted answers,
     such as ticked options, so that counts need not add up. `channel`: where `support` counts reports, the probability of
     each report for each answer.
+
+    A subclass whose counts are biased sets `unbiased` to False: the contract of mechanisms checks all others.
     """
+
+    unbiased: ClassVar[bool] = True
 
     reports: int
     counts: Floats
