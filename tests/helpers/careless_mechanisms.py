@@ -196,8 +196,8 @@ class SendsTheAnswerAlong(Honest):
         answers = self.domain.check(values).astype(np.uint8)
         return np.concatenate([super().randomize(values, rng=rng, secrets=secrets), answers[:, np.newaxis]], axis=1)
 
-    def support(self, reports: Any) -> tuple[int, Any]:
-        return super().support(np.ascontiguousarray(np.asarray(reports)[:, :-1]))
+    def aggregate(self, reports: Any) -> Any:
+        return super().aggregate(np.ascontiguousarray(np.asarray(reports)[:, :-1]))
 
 
 class KeepsTheAnswerInBitOne(RandomizedResponse):
@@ -271,24 +271,26 @@ class Flattens(Honest):
         return super().randomize(np.asarray(values).reshape(-1), rng=rng, secrets=secrets)
 
 
-class ReadsMore(Honest):
-    """Its program draws once more than its client does."""
+class ReadsMore(RandomizedResponse):
+    """Its program draws once more than its client does, which its author wrote."""
 
     name = "reads-more"
+
+    def randomize(self, values: Any, *, rng: Any = None, secrets: Any = None) -> Any:
+        return RandomizedResponse(epsilon=self.epsilon).randomize(values, rng=rng, secrets=secrets)
 
     def client_program(self) -> Program:
         program = super().client_program()
         return replace(program, steps=(*program.steps, ("spare", ["below", 7])))
 
 
-class TellsOfTheFirst(Honest):
-    """Its program puts the bit of each user at the first answer."""
+class DescribesLess(RandomizedResponse):
+    """Its description is that of half its ε."""
 
-    name = "tells-of-the-first"
+    name = "describes-less"
 
-    def client_program(self) -> Program:
-        program = super().client_program()
-        return replace(program, steps=(*program.steps[:-1], ("row", ["put", "others", 0, "own"])))
+    def compare(self, first: Any, second: Any) -> Any:
+        return RandomizedResponse(epsilon=self.epsilon / 2).compare(first, second)
 
 
 class WritesIntoValues(Honest):

@@ -22,7 +22,7 @@ from ldp_budget import Comparison, Factor
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Guarantee, Laplace, Memoised, SymmetricPair
 from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, float_above
 from ldp_budget.sampling import ONE, SeededStream, bernoulli, integers, laplace, open_stream, threshold
-from ldp_budget.sampling.memoisation import memo_words
+from ldp_budget.sampling.memoisation import memo_words, secrets_for_each
 from ldp_budget.sdk.estimates import SumAggregate
 from ldp_budget.sdk.interpreter import bit_of, column_sums, pack_rows
 from ldp_budget.sdk.parameters import integer, real
@@ -98,8 +98,7 @@ class KeptBits(Bits):
         return Memoised((self.epsilon,), self.epsilon, relation=SAME_CHANGE_PATTERN)
 
     def turns(self, stream: Any, answers: Any, secrets: Any) -> Any:
-        if secrets is None:
-            return super().turns(stream, answers, secrets)
+        secrets = secrets_for_each(secrets, len(answers))
         return memo_words(secrets, self.fingerprint, answers, self.answers) < np.uint64(self.turned)
 
     def compare_repeated(self, first: int, second: int, reports: int | None) -> Comparison:

@@ -15,6 +15,7 @@ from ldp_budget.sampling import rng as streams
 from ldp_budget_verify.contract import CHECKS, FAILED, PASSED, SKIPPED, Result, certify, made, run, run_all
 
 OUE = {"epsilon": 1, "domain_size": 5}
+ONE = {"epsilon": 1}
 UNIT = {"epsilon": 1, "lower": 0, "upper": 1}
 SETS = {"gamma": 10, "domain_size": 50, "draws": 4, "sampling": "distinct"}
 CHAINED = {"epsilon": 1, "epsilon_lifetime": 4, "domain_size": 10}
@@ -57,11 +58,11 @@ CAUGHT: list[tuple[type[Mechanism], dict[str, Any], str, str]] = [
     (careless.SparesAnAnswer, TEN, "client_matches_channel", "reports of 5"),
     (careless.Wraps, OUE, "bad_input_is_refused", "the value -1 is accepted"),
     (careless.Flattens, OUE, "bad_input_is_refused", "a table of values is accepted"),
-    (careless.ReadsMore, OUE, "program_draws_what_the_client_draws", "the program reads"),
-    (careless.TellsOfTheFirst, OUE, "program_law_is_the_channel", "the law of the program is not what compare"),
+    (careless.ReadsMore, ONE, "program_draws_what_the_client_draws", "the program reads"),
+    (careless.DescribesLess, ONE, "program_law_is_the_channel", "the law of the program is not what compare"),
     (careless.WritesIntoValues, OUE, "inputs_are_left_alone", "read-only"),
     (careless.NeverEmpty, OUE, "no_users_no_reports", "no values give reports"),
-    (careless.MergesShares, OUE, "aggregates_merge", "cannot be merged"),
+    (careless.MergesShares, OUE, "aggregates_merge", "do not merge to the aggregate of the whole"),
     (careless.BooleanReports, OUE, "reports_survive_the_file", "damaged"),
     (careless.ShiftsTheMean, UNIT, "estimator_is_unbiased", "biased"),
     (careless.BiasedOnTheSly, UNIT, "estimator_is_unbiased", "biased"),

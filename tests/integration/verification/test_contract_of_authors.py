@@ -55,7 +55,7 @@ def test_contract_works_without_pytest_and_its_tests_name_the_package() -> None:
     code = (
         "import sys; sys.modules['pytest'] = None\n"
         "from ldp_budget_verify import contract; assert contract.CHECKS; print('checks')\n"
-        "import ldp_budget.testing"
+        "from ldp_budget.testing import MechanismContract"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "checks\n")

@@ -140,7 +140,6 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("one-bit-mean", {"epsilon": 1, "maximum": 10}),
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 5}),
     ("d-bit-flip", {"epsilon": 1, "buckets": 5, "bits": 2}),
-    ("rappor", {"bits": 3, "hashes": 1, "cohorts": 2, "f": "0.5", "p": "0.25", "q": "0.75", "domain_size": 3}),
     ("one-sided", {"g": "0.3"}),
 ]
 ON_A_GRID = {
@@ -154,7 +153,7 @@ ON_A_GRID = {
     "random-threshold",
     "rounded-response",
 }
-OF_A_SECRET = {"loloha"}
+OF_A_SECRET = {"loloha", "rappor"}
 OF_VECTORS = {"discrete-gaussian"}
 """Without a client program, and tested in tests/unit/plugins."""
 
