@@ -256,4 +256,6 @@ def _stated_over_true(mechanism: FrequencyMechanism, worths: _Worths, batch: Any
     share, ends = count / len(batch), (worths.variance(0), worths.variance(1))
     true = len(batch) * max(share * ends[0] + (1 - share) * ends[1], min(ends))
     stated = float(estimate.std_errors[worths.first]) ** 2
-    return stated / true if true else (math.inf if stated else 1.0)
+    if max(stated, true) <= len(batch) * (_CLOSE * worths.scale) ** 2:
+        return 1.0  # neither is more than the rounding of floats: each such user adds the same
+    return stated / true if true else math.inf
