@@ -12,7 +12,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from ldp_budget.registry.margins import margin_for
 from truth import ANSWERS, MEMOIZED, QUARTERS, WEEKS, Truth
 
 from ldp_budget import Accountant
