@@ -278,7 +278,8 @@ def _estimates(made: Any, domain: Any, reports: Any) -> None:
         least, most = found.ends or (-np.inf, np.inf)
     expect(all(np.isfinite(figure).all() for figure in figures), f"an estimate is not finite: {figures}")
     expect(bool((np.asarray(figures[1]) >= 0).all()), "a standard error is negative")
-    slack = 1e-9 * (np.abs(low) + np.abs(high))
+    # Counts are whole, and an interval may say so where the estimate is off by a ten-thousandth of a user.
+    slack = 1e-9 * (np.abs(low) + np.abs(high)) + (1e-4 if isinstance(found, CountEstimate) else 0.0)
     possible = np.clip(
         centre, least, most
     )  # an interval has no impossible value, and the unbiased estimate may be one

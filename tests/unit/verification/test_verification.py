@@ -421,6 +421,11 @@ def test_verify_with_one_undescribed_pair_is_unproven() -> None:
     assert verify(Partly(epsilon=1, domain_size=4)).verdict == UNPROVEN
 
 
+def test_verify_of_more_outcomes_than_are_listed_looks_at_pairs() -> None:
+    found = verify(ldp_budget.mechanism("random-substitution")(domain_size=3_999_999, epsilon=2, draws=100_000))
+    assert found.method == "channel"
+
+
 def test_verify_of_an_impossible_report_is_unbounded() -> None:
     comparison = Comparison.rows([Fraction(1, 2), Fraction(1, 2)], [Fraction(1), Fraction(0)])
     assert comparison.largest_ratio() is None

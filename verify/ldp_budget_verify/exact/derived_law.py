@@ -66,9 +66,10 @@ def check_derived(mechanism: Mechanism) -> tuple[Finding, Law | None, list[Compa
     guarantee = mechanism.guarantee
     try:
         law = law_of(mechanism.client_program())
+        pairs = law.pairs()
     except NotSupported as error:
         return Finding(UNPROVEN, str(error)), None, []
-    compared = [Comparison.rows(*zip(*pair, strict=True)) for pair in law.pairs()]
+    compared = [Comparison.rows(*zip(*pair, strict=True)) for pair in pairs]
     both = list(dict.fromkeys(each for found in compared for each in (found, found.swapped())))
     if isinstance(guarantee, Unbounded):
         return Finding(HOLDS), law, both
@@ -85,7 +86,11 @@ def law_within(guarantee: Guarantee, law: Law) -> Finding:
 
     If the law is a bound that two answers need not reach, one that exceeds the guarantee leaves it open.
     """
-    both = (Comparison.of(Factor(masses)) for pair in law.pairs() for masses in (tuple(pair), _swapped(pair)))
+    try:
+        pairs = law.pairs()
+    except NotSupported as error:
+        return Finding(UNPROVEN, str(error))
+    both = (Comparison.of(Factor(masses)) for pair in pairs for masses in (tuple(pair), _swapped(pair)))
     found = worst(check(guarantee, each) for each in both)
     if found.verdict == VIOLATED and not law.tight:
         return Finding(UNPROVEN, f"of two answers that share no cell, if there are any, {found.why}")
