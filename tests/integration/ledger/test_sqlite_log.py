@@ -16,7 +16,7 @@ import pytest
 
 from contract.acts import check, coin, spent
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.sqlite import log_match
+from ldp_budget.ledger.sqlite import wal_recovery
 from ledger_inside import store_of, tables
 
 MOST = 64 << 20
@@ -72,11 +72,11 @@ def test_log_stays_short_with_eight_processes(path: Path) -> None:
 @pytest.mark.exhaustive
 def test_log_is_truncated_with_readers_that_always_overlap(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is never a moment without one, but each goes at some time, and those who come then need no log."""
-    monkeypatch.setattr(log_match, "SHORTENED_BYTES", 1 << 20)
-    monkeypatch.setattr(log_match, "MOST_BYTES", 2 << 20)
+    monkeypatch.setattr(wal_recovery, "SHORTENED_BYTES", 1 << 20)
+    monkeypatch.setattr(wal_recovery, "MOST_BYTES", 2 << 20)
     for name in ("ATTEMPT_SECONDS", "PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
-        monkeypatch.setattr(log_match, name, 0.0)
-    monkeypatch.setattr(log_match, "WAIT_SECONDS", 1.0)
+        monkeypatch.setattr(wal_recovery, name, 0.0)
+    monkeypatch.setattr(wal_recovery, "WAIT_SECONDS", 1.0)
     over = threading.Event()
     looks: list[int] = []
 

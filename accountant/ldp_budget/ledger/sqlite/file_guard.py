@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ...errors import LedgerError
 from .. import key_file, keyed_hashing
 from . import connection as connections
-from . import log_match
+from . import wal_recovery
 from .connection import (
     INDEX,
     LINKED,
@@ -41,7 +41,8 @@ from .connection import (
     is_read_only,
     refuse_log,
 )
-from .log_match import (
+from .wal_integrity import IndexHeader, WriteAheadLog
+from .wal_recovery import (
     LogLimit,
     empty,
     holds,
@@ -52,7 +53,6 @@ from .log_match import (
     started_anew,
     wal_matches_database,
 )
-from .wal_integrity import IndexHeader, WriteAheadLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -236,7 +236,7 @@ class DatabaseFile:
     def empty_log(self, connection: sqlite3.Connection) -> bool:
         """Checkpoint and truncate the WAL while holding the writer lock; return False if readers prevented it."""
         self.check_before(connection)
-        emptied = empty(connection, log_match.WAIT_SECONDS)
+        emptied = empty(connection, wal_recovery.WAIT_SECONDS)
         self._stamp = _stamp(os.stat(self.path))
         return emptied
 
@@ -315,7 +315,7 @@ class DatabaseFile:
             self._check_checkpoint(connection, before)
             started_anew(connection)
         size, limit = log.st_size, self._log_limit
-        may_be_long = size >= log_match.SHORTENED_BYTES or (size > self._log_before and size >= limit.enough)
+        may_be_long = size >= wal_recovery.SHORTENED_BYTES or (size > self._log_before and size >= limit.enough)
         if (may_be_long and limit.keep(connection, self._log_before, size)) or changed:
             self._stamp = _stamp(os.stat(self.path))
             if not self._log.agrees(connection, os.stat(self._names[0]), committed=True):

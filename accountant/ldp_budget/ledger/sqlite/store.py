@@ -21,7 +21,7 @@ from ...errors import LedgerError
 from .. import key_file, keyed_hashing
 from ..storage import Attempt
 from . import connection as connections
-from . import fork_gate, log_match, schema
+from . import fork_gate, schema, wal_recovery
 from .connection import MEMORY, STEP_SECONDS
 from .file_guard import DatabaseFile
 from .statements import SqliteRows
@@ -180,7 +180,7 @@ class SqliteStore:
                                 raise
                             _begin(connection, _WRITE)
                         if place is not None and place.starts_log:
-                            log_match.note(connection)
+                            wal_recovery.note(connection)
                         version = connection.execute("PRAGMA data_version").fetchone()[0]
                         # After an interrupted transaction, the head must be read again.
                         known, self._known_end = self._known_end, (0, None)
