@@ -30,7 +30,7 @@ PROXIES = ("127.0.0.1", "::1")
 @click.option(
     "--behind-tls-proxy",
     is_flag=True,
-    help="Trust the X-Forwarded headers of a TLS proxy in front of the service [default: at 127.0.0.1 and ::1]",
+    help="Trust the X-Forwarded headers of a TLS proxy in front of the service; without --proxy, one at 127.0.0.1 or ::1",
 )
 @click.option(
     "--proxy",
