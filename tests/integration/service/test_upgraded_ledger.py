@@ -50,7 +50,7 @@ def test_service_of_an_earlier_version_refuses_charges_and_is_not_ready(
             in problem["detail"]
         )
         assert int(refused.headers["Retry-After"]) >= 10, "only the operator can end it"
-    assert served.ask("GET", "/v1/users/ann/balance", secret=secret).status == 503
+    assert served.ask("GET", "/v1/users/ann/balance", secret=reader).status == 503
     ready = served.ask("GET", "/readyz")
     assert (ready.status, ready.json()["checks"]["schema"]) == (503, "failed")
     assert 'ldp_budget_check_ok{check="schema"} 0.0\n' in served.ask("GET", "/metrics", secret=reader).body.decode()

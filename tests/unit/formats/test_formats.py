@@ -111,6 +111,7 @@ def _close(found: Any, before: Any) -> bool:
 def test_partition_and_partial_of_a_release_give_the_estimate_of_the_report_file(
     release: Path, tmp_path: Path
 ) -> None:
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'ldp-budget[interop]'")
     command = CommandLine(Released(release, "file", tmp_path).place)
     estimates = [command.json("estimate", "party", release / f"party.{kind}") for kind in ("parquet", "partial")]
     recorded = read_json(release / "reports.json.gz")["estimates"]["party"]
