@@ -53,7 +53,8 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path, own_keys: None) -> st
 
 def run(program: Any, *words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, program.__file__, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=880)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}  # of `contract`, which helpers import
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=880)
 
 
 def start(*words: str) -> subprocess.Popen[str]:
