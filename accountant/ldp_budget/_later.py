@@ -52,6 +52,15 @@ def registered(group: str, name: str) -> Any:
         return found.load()
 
 
+def accountant_part(name: str) -> Any:
+    """Return a module that a package beside the accountant registers for it; it is imported now.
+
+    Parameters:
+        name: the name of its entry point.
+    """
+    return registered("ldp_budget.accountant_parts", name)
+
+
 class Later:
     """A module that is imported with the first use of one of its names, and then takes the place of this object.
 

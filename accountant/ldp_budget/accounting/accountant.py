@@ -15,7 +15,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from .._later import Later, registered
+from .._later import Later, accountant_part
 from .._validation import check_call, check_instance, check_path, check_switch, shown
 from ..charge_options import DEFAULT, KNOWN, ChargeOptions, QuoteOptions, check_options
 from ..errors import InvalidParameter, LdpBudgetError
@@ -160,7 +160,7 @@ class Accountant:
     @property
     def books(self) -> Books:
         """Data of a publication: the accounts' totals, and the charges of a collection with their marks."""
-        found: Books = registered("ldp_budget.accountant_parts", "books").Books(self._ledger)
+        found: Books = accountant_part("books").Books(self._ledger)
         return found
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .._later import registered
+from .._later import accountant_part
 from .._validation import check_call, check_many, check_switch, check_text, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter, LedgerError, NotSupported, UnknownName
 from ..ledger import key_rotation
@@ -306,7 +306,7 @@ class LedgerOperations:
         check_call("on_progress", on_progress)
         head = None if head is None else check_text("head", head)
         check_text("name", name)
-        use: CollectionUse = registered("ldp_budget.accountant_parts", "collection-use").collection_use(
+        use: CollectionUse = accountant_part("collection-use").collection_use(
             self._ledger, name, head, on_progress or (lambda done, total: None)
         )
         return use

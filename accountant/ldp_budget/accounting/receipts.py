@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._dataframes import Tabular, html_table
 from .._files import canonical_json
-from .._later import registered
+from .._later import accountant_part
 from ..errors import LdpBudgetError, NotSupported
 from ..guarantees import Pure
 from ..guarantees.fixed_point import (
@@ -512,7 +512,7 @@ class Balance(Tabular):
         Raises:
             InvalidParameter: `users` is not a whole number from 1 to 10^12.
         """
-        totals = registered("ldp_budget.accountant_parts", "totals")
+        totals = accountant_part("totals")
         found = totals.central_of_charges(self.charges, self.mechanisms, users, self._largest_delta)
         return None if found is None else {**found, "note": ODOMETER_NOTE}
 

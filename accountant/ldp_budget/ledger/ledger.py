@@ -172,7 +172,9 @@ class Ledger:
     def run_in_partitions(
         self, work: Callable[[list[Transaction]], T], partitions: Sequence[int], *, allow_closed: bool = False
     ) -> T:
-        """Run `work` in one transaction of several partitions, which are written at one moment, in the given order.
+        """Run `work` in one transaction of several partitions, which are written at one moment.
+
+        `work` gets their transactions in the order of `partitions`: the first one holds what is stored only once.
 
         Maintenance and copies pass `allow_closed`: they also run when the ledger refuses charges. In a ledger of one
         partition, the transaction may be shared with waiting work.

@@ -32,7 +32,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
 from .._dataframes import check_texts
 from .._files import delete_open, open_alone, sync_folder
-from .._later import registered
+from .._later import accountant_part
 from .._validation import check_instance, check_name, check_path, check_user, shown, shown_with_type
 from ..accounting.budget_client import BudgetClient
 from ..errors import InvalidParameter, ReportFileError
@@ -148,9 +148,7 @@ def release(
         )
     kept = None
     if receipts is not None:
-        kept = registered("ldp_budget.accountant_parts", "receipts").Receipts(
-            receipts, collection, accountant, policy, users
-        )
+        kept = accountant_part("receipts").Receipts(receipts, collection, accountant, policy, users)
     refused = 0
     mechanism = collection.mechanism
     # Raise for an unknown policy or an invalid output path before anything is stored.
