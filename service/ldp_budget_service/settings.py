@@ -35,7 +35,7 @@ class Settings:
         device_lifetime: ε that a respondent's device allows itself on this service's pages, as a decimal. The user
             of the device can lower it.
         device_day: ε per day that the device allows itself; None: no daily limit.
-        usage_seconds: seconds for which the usage statistics are reused; those of a large ledger for longer.
+        usage_seconds: seconds for which the usage statistics are reused; those of a large ledger for longer. 0: never.
         verify_hours: hours between two verifications of the ledger; 0: only on request.
         origins: web origins whose pages may call the service from a browser, such as `https://app.example`; none by
             default. Every request still needs its API key or invitation.

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from ldp_budget import Accountant
 
 REST = 10
-"""A result is reused for at least this many times as long as it took. So statistics take a tenth of a core at most."""
+"""A result is reused for at least this many times as long as it took. So statistics take a tenth of a core at most.
+
+Not with 0 seconds: then each request computes its own result.
+"""
 KEPT_SECONDS = 600
 """Time for which an outdated result is kept for a caller that does not wait."""
 
@@ -27,7 +30,7 @@ class Computed(NamedTuple):
 
 
 class UsageCache:
-    """The methods of an `Overview`, computed one at a time, each result reused for `seconds` or longer."""
+    """The methods of an `Overview`, computed one at a time, each result reused for `seconds` or longer; 0: never reused."""
 
     def __init__(self, accountant: Accountant, seconds: float) -> None:
         self._accountant, self._overview = accountant, accountant.ledger.overview()
@@ -75,7 +78,8 @@ class UsageCache:
         begun, position = time.monotonic(), self._accountant.position()
         value = getattr(self._overview, name)(*given)
         now = time.monotonic()
-        computed = Computed(value, position, now + max(self._seconds, REST * (now - begun)))
+        reused = max(self._seconds, REST * (now - begun)) if self._seconds else 0
+        computed = Computed(value, position, now + reused)
         with self._lock:
             self._held = {key: held for key, held in self._held.items() if held.until > now - KEPT_SECONDS}
             self._held[name, given] = computed
