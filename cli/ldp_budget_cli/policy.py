@@ -27,15 +27,15 @@ from .output import (
 from .tables import print_row_table, terminal_width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.budget_client import BudgetClient
     from ldp_budget.accounting.budget_timeline import Binding
-    from ldp_budget.accounting.limits import Limit
+    from ldp_budget.accounting.limits import Limit, Share
     from ldp_budget.accounting.plans import Plan
-    from ldp_budget.accounting.policies import Policy
+    from ldp_budget.accounting.policies import PlanTerms, Policy
     from ldp_budget.client import Client
     from ldp_budget.guarantees import Guarantee
     from ldp_budget.sdk.mechanism import Mechanism
@@ -161,6 +161,8 @@ def set_(
     if before is not None and not as_json:
         for line in change_lines(before.limits, stored.limits):
             click.echo(line)
+        for part in _removed(before, stored):
+            click.echo(f"removed: {part}")
         if before.zone != stored.zone:
             click.echo(f"changed: days of {before.zone} → days of {stored.zone}")
     warn_of_idle_limits(stored)
@@ -390,11 +392,7 @@ def _show(policy: Policy, as_json: bool, override: str | None) -> None:
     if as_json:
         print_json({**_row(policy), **({} if override is None else {"override": override})})
         return
-    parts = _terms(policy)
-    if policy.relation is not None:
-        parts.append(f"only guarantees for {policy.relation} two inputs")
-    if policy.checked:
-        parts.append("only checked mechanisms")
+    parts = [*_terms(policy), *_conditions(policy)]
     if policy.zone != "UTC":
         parts.append(f"days of {policy.zone}")
     line = f"policy {policy.name}, version {policy.version}: {'; '.join(parts)}"
@@ -410,13 +408,33 @@ def _show(policy: Policy, as_json: bool, override: str | None) -> None:
 def _terms(policy: Policy) -> list[str]:
     """Return the limits and the plan of a policy."""
     parts = list(map(limit_text, policy.limits))
-    parts += [f"share {share.name}: {_limits(share.limits)}" for share in policy.shares]
+    parts += map(_share_text, policy.shares)
     if policy.plan is not None:
         epsilon, delta = policy.planned()
-        reports = counted(sum(count for _, count in policy.plan.quotas), "report")
-        parts.append(f"a plan of {reports}; all plans so far cost ε = {printed_up(epsilon)} at δ = {number(delta)}")
+        parts.append(
+            f"{_plan_text(policy.plan)}; all plans so far cost ε = {printed_up(epsilon)} at δ = {number(delta)}"
+        )
     return parts
 
 
-def _limits(limits: Sequence[Limit]) -> str:
-    return "; ".join(map(limit_text, limits))
+def _conditions(policy: Policy) -> list[str]:
+    """Return what a policy demands of every charge."""
+    relation = [] if policy.relation is None else [f"only guarantees for {policy.relation} two inputs"]
+    return [*relation, *(["only checked mechanisms"] if policy.checked else [])]
+
+
+def _removed(before: Policy, after: Policy) -> Iterator[str]:
+    """Yield the shares, the plan and the conditions that a new version of a policy lacks."""
+    shares = {share.name for share in after.shares}
+    yield from (_share_text(share) for share in before.shares if share.name not in shares)
+    if before.plan is not None and after.plan is None:
+        yield _plan_text(before.plan)
+    yield from (each for each in _conditions(before) if each not in _conditions(after))
+
+
+def _share_text(share: Share) -> str:
+    return f"share {share.name}: {'; '.join(map(limit_text, share.limits))}"
+
+
+def _plan_text(plan: PlanTerms) -> str:
+    return f"a plan of {counted(sum(count for _, count in plan.quotas), 'report')}"

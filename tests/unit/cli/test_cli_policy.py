@@ -79,3 +79,27 @@ def test_policy_set_without_the_demanded_approval_names_the_option(command: Comm
     assert command.json("policy", "show", "default")["override"] == "ben is on leave"
     command("policy", "set", "default", "--limit", "lifetime=1")
     assert "override" not in command.json("policy", "show", "default")
+
+
+@pytest.mark.slow
+def test_policy_set_prints_each_limit_and_condition_that_the_new_version_lacks(command: CommandLine) -> None:
+    """`policy set` replaces the whole policy. It named removed limits, but no removed share, plan or condition."""
+    command("policy", "set", "default", "--limit", "lifetime=4")
+    command("collection", "add", "mood", *OUE)
+    command(
+        *SET,
+        *("--limit", "week=2", "--share", "a:lifetime=1", "--share", "b:lifetime=1", "--plan", "mood=2"),
+        *("--checked", "--relation", "any"),
+    )
+    done = command("policy", "set", "default", "--limit", "lifetime=4", "--share", "b:lifetime=1").stdout
+    assert done.splitlines()[-6:] == [
+        "removed: day ε = 1 (basic)",
+        "removed: week ε = 2 (basic)",
+        "removed: share a: lifetime ε = 1 (basic)",
+        "removed: a plan of 2 reports",
+        "removed: only guarantees for any two inputs",
+        "removed: only checked mechanisms",
+    ]
+    assert "removed" not in command("policy", "set", "default", "--limit", "lifetime=4").stdout
+    done = command("policy", "set", "default", "--limit", "lifetime=4", "--no-shares").stdout
+    assert done.endswith("\nremoved: share b: lifetime ε = 1 (basic)\n")
