@@ -76,7 +76,7 @@ class OneSidedResponse(FrequencyMechanism):
     @property
     def notes(self) -> tuple[str, ...]:
         eta = self.guarantee.eta
-        times = 1 / (1 - float(self.g))
+        times = float(1 / (1 - Fraction(self.noise, ONE)))
         return (
             f'ε: unlimited. "yes" is deniable: η = {float(eta):.6g}. "no" is not protected: a reported no is certain.',
             f"randomized-response --epsilon {float(eta):.6g} protects both answers by these odds, with {times:.3g} times "

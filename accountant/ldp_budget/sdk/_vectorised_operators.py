@@ -199,6 +199,8 @@ def parity(call: Call) -> Column:
 
 _FEW = 16
 """Entries of a vector up to which one column after the other is faster than one row after the other."""
+_SOME = 256
+"""The same where each entry is compared with all before it."""
 
 
 def listed(call: Call) -> Column:
@@ -331,12 +333,13 @@ def floyd(call: Call) -> Column:
     own, get, size = _owned(vector, kind), cast(least, kind).get, vector.size or 0
     small = call.span[0] >= 0 and call.span[1] < 1 << 20
 
-    def step(lot: Lot) -> Array:
+    def fits(lot: Lot) -> bool:
+        return small and lot.n * (call.span[1] + 1) < 1 << 26
+
+    def by_column(lot: Lot) -> Array:
         rows, lowest = own(lot), get(lot)
         columns = rows.T
-        used = None
-        if size > _FEW and small and lot.n * (call.span[1] + 1) < 1 << 26:
-            used = np.zeros((lot.n, call.span[1] + 1), BIT)
+        used = np.zeros((lot.n, call.span[1] + 1), BIT) if size > _FEW and fits(lot) else None
         for place, column in enumerate(columns):
             if used is not None:
                 repeated = used[lot.rows, column]
@@ -350,7 +353,18 @@ def floyd(call: Call) -> Column:
                 used[lot.rows, column] = True
         return rows
 
-    return call.result(kind, step)
+    def by_row(lot: Lot) -> Array:
+        rows = own(lot)
+        for row, lowest in zip(rows, np.broadcast_to(get(lot), lot.n).tolist(), strict=True):
+            entries, used = row.tolist(), set[int]()
+            for place, entry in enumerate(entries):
+                if entry in used:
+                    entries[place] = entry = lowest + (place - 1)
+                used.add(entry)
+            row[:] = entries
+        return rows
+
+    return call.result(kind, lambda lot: by_column(lot) if size <= _SOME or fits(lot) else by_row(lot))
 
 
 def rank(call: Call) -> Column:

@@ -414,6 +414,11 @@ class SupportLaw:
         chances = (self.shown * (self.noise + self.gap), self.shown * self.noise)
         counts, support = estimate.counts / times, estimate.support / times
         low, high = count_ends(counts, reports, support, chances, self.draws, law, level)
+        if self.shown < 1:
+            # The estimate counts the reports that cover an answer, and the exact test does not: of few reports, one that
+            # supports an answer which most of them cover by chance is rare, and yet it is evidence against the answer.
+            inside = np.clip(counts, 0, reports)
+            low, high = np.minimum(low, inside), np.maximum(high, inside)
         return low * times, high * times
 
     def cumulants(self) -> Cumulants:

@@ -20,7 +20,8 @@ from exact_numbers import exact, golden, secrets
 from ldp_budget import Accountant, InvalidParameter, Limit
 from ldp_budget.guarantees import ANY_INPUTS, SAME_CHANGE_PATTERN, FinitePair, Memoised, SymmetricPair, Unbounded
 from ldp_budget.guarantees.dominating_pairs import dominating_pair
-from ldp_budget.sampling import ONE
+from ldp_budget.sampling import ONE, open_stream
+from ldp_budget.sdk.interpreter import StreamDraws, run
 
 DBitFlip: Any = ldp_budget.mechanism("d-bit-flip")
 
@@ -160,6 +161,25 @@ def test_estimates_are_unbiased_with_the_stated_variance(mechanism: Any) -> None
     stated = [float(10 * stretch * half / (half - 1) ** 2 + count * (stretch - 1)) for count in truth.tolist()]
     assert estimates.var(axis=0) == pytest.approx(stated, rel=0.03)
     assert whole.std_errors == pytest.approx((surveys * np.array(stated)) ** 0.5, rel=0.01)
+
+
+def test_many_bits_of_a_wide_range_are_those_of_the_interpreter() -> None:
+    mechanism = made(2**21, 300)  # too wide for a table of the buckets that were drawn, too many to compare in pairs
+    values, stream = [3, 2**21 - 1, 3], open_stream(7)
+    turns = [run(mechanism.client_program(), value, StreamDraws(stream)) for value in values]
+    drawn = mechanism.randomize(values[:1], rng=7)
+    assert drawn.tobytes() == turns[0]
+    buckets, _ = unpack(mechanism, mechanism.randomize(values, rng=8))
+    assert [len(set(row)) for row in buckets.tolist()] == [300] * 3
+
+
+def test_interval_contains_an_estimate_that_most_covering_reports_contradict() -> None:
+    mechanism = made(4000, 1)
+    reports = np.array([[7 << 1 | 1], [7 << 1], [7 << 1], [8 << 1], [9 << 1]], dtype=mechanism.randomize([0]).dtype)
+    found = mechanism.estimate(reports)
+    low, high = found.interval()
+    assert found.counts[7] < 0  # one of three reports of the bucket, though no report was likely to be of it
+    assert low[7] == 0 < high[7]
 
 
 @pytest.mark.exhaustive

@@ -97,9 +97,8 @@ def test_heavy_hitters_finds_words_that_nobody_listed() -> None:
     found = made.estimate(made.randomize(answers({**truth, **rare}), rng=1), top=4)
     assert isinstance(found, FoundWords)
     assert found.answers == tuple(truth)
-    low, high = found.interval()
-    assert (low > 0).all()
-    assert all(below <= count <= above for below, count, above in zip(low, truth.values(), high, strict=True))
+    assert (found.interval()[0] > 0).all()
+    assert (np.abs(found.counts - list(truth.values())) < 4 * found.std_errors).all()  # one draw: see the tests below
 
 
 @pytest.mark.exhaustive

@@ -121,6 +121,10 @@ def test_notes_offer_randomized_response_with_its_price() -> None:
     assert "1.43 times" in offer
 
 
+def test_notes_of_a_g_that_rounds_to_one_have_their_price() -> None:
+    assert "with 1e+17 times the variance" in Garbling(g="0.99999999999999999").notes[1]
+
+
 @pytest.mark.parametrize("g", ["0", "1", "0.99999999999999999999999"])
 def test_g_outside_its_range_is_refused(g: str) -> None:
     with pytest.raises(InvalidParameter, match="g"):
