@@ -351,7 +351,7 @@ def _print_plan(ledger: BudgetClient, found: Balance) -> None:
 
 
 def _draw(ledger: BudgetClient, user: str, policy: str, path: str) -> None:
-    from .plots.charts import plot_balance
+    from .plots.balance import plot_balance
 
     over_time = ledger.remaining_over_time(user, policy)
     if not over_time:

@@ -219,10 +219,8 @@ def _estimate(poll: Collection, answers: list[str], files: _Files) -> None:
 def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: str) -> None:
     from ldp_budget.reports.estimation import estimate_row
 
-    from .plots.charts import plot_estimate
-
     try:
-        plot_estimate(poll, estimate_row(poll, result), path, truth=truth)
+        part("estimate-plot").plot_estimate(poll, estimate_row(poll, result), path, truth=truth)
     except click.ClickException as error:
         click.echo(f"   (no picture: {error.message})")
     else:

@@ -279,13 +279,13 @@ def show_design(
     rows_to: str | None,
 ) -> None:
     """Print the estimates of a designed survey; `rounds` are the names of the files with --by-round, else empty."""
-    from ldp_budget_cli.excel_files import save_estimate
     from ldp_budget_cli.input_tables import write_rows_to
 
     from ..designs.survey_estimates import estimate_survey
     from ..questionnaires.survey_collection import SurveyCollection
     from ..questionnaires.survey_rows import as_reported
     from .design_tables import flat_rows, print_design
+    from .figure_files import save_estimate
 
     source, design = source_and_design(ctx, survey, files, rounds, mixed=mixed)
     row = estimate_survey(source, design, level=level)

@@ -24,7 +24,7 @@ from ldp_budget.reports.estimation import (
     plain_rows,
 )
 from ldp_budget_cli.app import collection_names
-from ldp_budget_cli.excel_files import save_estimate, xlsx_option
+from ldp_budget_cli.excel_files import xlsx_option
 from ldp_budget_cli.input_tables import write_rows_to
 from ldp_budget_cli.inputs import find_collection
 from ldp_budget_cli.notes import print_note
@@ -46,6 +46,7 @@ from ..questionnaires.survey_collection import SurveyCollection, rotating
 from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_options import design_options, is_designed, show_design
 from .design_tables import quantile_rows
+from .figure_files import save_estimate
 from .text_lists import read_names
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ def _show(ask: _Question, row: dict[str, Any], plot: str | None, form: str | Non
         out_of = None if ask.most is None else len(row["answers"])
         row["answers"] = chosen_rows(row["answers"], ask.names, ask.most)
     if plot is not None:
-        from ldp_budget_cli.plots.charts import plot_estimate
+        from .estimate_plot import plot_estimate
 
         plot_estimate(ask.collection, row, plot, level=ask.level, out_of=out_of)
     rows = row.get("answers", row.get("bins", [row]))
@@ -336,7 +337,7 @@ def _show_rounds(ask: _Question, rounds: list[dict[str, Any]], plot: str | None,
         for each in full:
             each["answers"] = chosen_rows(each["answers"], names, None)
     if plot is not None:
-        from ldp_budget_cli.plots.charts import plot_rounds
+        from .estimate_plot import plot_rounds
 
         plot_rounds(ask.collection, full, plot, level=ask.level, out_of=out_of)
     ask.write(list(flat_rows(rounds)))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
-from ldp_budget_cli.excel_files import save_plan
 from ldp_budget_cli.output import counted, next_step, print_json, rounded
 from ldp_budget_cli.tables import print_table
+
+from .figure_files import save_plan
 
 if TYPE_CHECKING:
     from ..margin_planning import Sample

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.guarantees.fixed_point import printed_down, printed_up
-from ldp_budget_cli.excel_files import save_plan, xlsx_option
+from ldp_budget_cli.excel_files import xlsx_option
 from ldp_budget_cli.limit_figures import number
 from ldp_budget_cli.mechanism_arguments import mechanism_command
 from ldp_budget_cli.notes import print_note
@@ -24,6 +24,7 @@ from ldp_budget_cli.rule_tables import (
 )
 from ldp_budget_cli.tables import Affordable, print_table
 
+from .figure_files import save_plan
 from .survey_plan import PlanGroup
 
 if TYPE_CHECKING:

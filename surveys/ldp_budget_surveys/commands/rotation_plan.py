@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ldp_budget_cli.excel_files import save_plan
 from ldp_budget_cli.output import next_step, print_json, rounded
 from ldp_budget_cli.tables import KEPT, print_table
+
+from .figure_files import save_plan
 
 if TYPE_CHECKING:
     from ..questionnaires.surveys import Survey

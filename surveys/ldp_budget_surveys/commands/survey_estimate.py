@@ -11,7 +11,6 @@ from ldp_budget.reports.estimation import (
     estimate_if_any,
     plain_rows,
 )
-from ldp_budget_cli.excel_files import save_estimate
 from ldp_budget_cli.input_tables import write_rows_to
 from ldp_budget_cli.output import JSON, LINES, counted, print_json, print_rows
 from ldp_budget_cli.tables import print_row_table, print_table
@@ -20,6 +19,7 @@ from ..questionnaires.survey_questions import QUANTILE
 from ..questionnaires.survey_rows import as_reported, survey_row, survey_rows
 from .count_tables import count_cells, count_header, mean_cells, note_cap, note_outside, print_pairs
 from .design_tables import quantile_rows
+from .figure_files import save_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ldp_budget.guarantees.fixed_point import printed_up
-from ldp_budget_cli.excel_files import save_plan, xlsx_option
+from ldp_budget_cli.excel_files import xlsx_option
 from ldp_budget_cli.mechanism_arguments import MechanismGroup
 from ldp_budget_cli.number_types import NumberRange, WholeRange, parse_margin, parse_ticks
 from ldp_budget_cli.output import counted, decimal_option, json_option, next_step, print_json, rounded
 from ldp_budget_cli.plots import plot_option
 from ldp_budget_cli.tables import KEPT, print_table
 
+from .figure_files import save_plan
 from .margin_plan import plan_answers
 
 if TYPE_CHECKING:
