@@ -65,8 +65,9 @@ class DesignOptions:
         by: the public column of the groups to estimate and to compare.
         table: the names of the two questions of a two-way table.
         population: the number of people from whom the respondents were drawn, for a finite population correction.
-        rotate: the number of parts of a rotating panel, of which each round asked another one; 0 without a rotation. The
-            parts are then strata of equal size, and changes are those to the next round and to the next turn of a part.
+        rotate: the number of parts of a rotating panel, of which each file asked another one; 0 without a rotation. The
+            parts are then of equal size. With rounds they are strata too, and changes are those to the next round and to
+            the next turn of a part.
         independent: True if each file has respondents of its own. By default several files are rounds of the same people,
             unless `population` says that they are parts of one.
     """
@@ -186,7 +187,7 @@ def _estimated(source: SurveyFiles, options: DesignOptions, level: float) -> Row
         everyone, left_out = kept, everyone.reports - kept.reports
         if not everyone.reports:
             raise NotSupported("the weights of all reports are 0")
-    _check_population(everyone, options, bool(source.rounds))
+    _check_population(everyone, options, source)
     weights = weights_for(everyone, options, bool(source.rounds))
     _check_represented(weights, everyone, options.population)
     columns = tuple(name for name in everyone.columns if name != FILE)
@@ -225,13 +226,23 @@ def _effective_clusters(everyone: Moments, weights: Weights, options: DesignOpti
     return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
-def _check_population(everyone: Moments, options: DesignOptions, rounds: bool) -> None:
+def _check_population(everyone: Moments, options: DesignOptions, source: SurveyFiles) -> None:
     if options.population is None:
         return
-    if options.clusters is not None or rounds:
-        hint = "Leave --population out: the intervals are then wider, on the safe side."
-        raise InvalidParameter(
-            "population", "without --clusters and --by-round", f"{options.population:.12g}", hint=hint
+    without = "Without --population, the intervals are wider, on the safe side."
+    if options.clusters is not None or source.rounds:
+        expected = "without --clusters"
+        if source.rounds:
+            # Each round is a sample of all people: a correction within rounds would be too large.
+            expected = "without --by-round"
+            files = f"the {options.rotate} files of a turn" if options.rotate else "files of different people"
+            without = f"Leave --by-round out: name one file, or {files} for their level. {without}"
+        raise InvalidParameter("population", expected, f"{options.population:.12g}", hint=without)
+    if 0 < options.rotate < len(source.files) and not options.independent:
+        raise NotSupported(
+            "a finite population correction needs other people in each file, and "
+            f"{len(source.files)} files of {source.survey.name} ask some of its {options.rotate} parts twice",
+            hint=f"Name the files of one turn. {without}",
         )
     if not everyone.reports <= options.population <= MOST_PEOPLE:
         expected = f"at least the number of respondents, {everyone.reports}"
@@ -258,7 +269,7 @@ def weightless(moments: Moments, options: DesignOptions) -> frozenset[tuple[str,
     Raises:
         InvalidParameter: the weights do not fit the reports.
     """
-    values = weights_for(moments, replace(options, totals=None), rounds=False).values
+    values = weights_for(moments, replace(options, totals=None, rotate=0), rounds=False).values
     return frozenset(cell for cell, weight in zip(moments.cells, values.tolist(), strict=True) if weight == 0)
 
 
@@ -270,23 +281,24 @@ def weights_for(moments: Moments, options: DesignOptions, rounds: bool) -> Weigh
         weights = column_weights(moments, options.weights)
     else:
         weights = table_weights(moments, options.weights)
-    if options.rotate and rounds and options.totals is None:
-        weights = alike_in_rounds(moments, weights)
+    if options.rotate and not (rounds and options.totals is not None):
+        weights = alike_in(ROUND if rounds else FILE, moments, weights)
     if options.totals is None:
         return weights
     return rake(moments, read_totals(options.totals), weights, within=(ROUND,) if rounds else ())
 
 
-def alike_in_rounds(moments: Moments, weights: Weights) -> Weights:
+def alike_in(column: str, moments: Moments, weights: Weights) -> Weights:
     """Return weights with the same sum in each round: the parts of a rotating panel are equally large, refusals or not.
 
     Parameters:
-        moments: the respondents, with the column of rounds if there are several.
+        column: the column of the rounds.
+        moments: the respondents, with that column if there are several rounds.
         weights: their weights.
     """
-    if ROUND not in moments.columns:
+    if column not in moments.columns:
         return weights
-    of, levels = moments.codes((ROUND,))
+    of, levels = moments.codes((column,))
     sums = np.bincount(of, weights.values * moments.counts, len(levels))
     return replace(weights, values=weights.values * (sums.mean() / sums)[of])
 

@@ -135,6 +135,42 @@ def test_estimate_by_round_shows_the_level_of_all_parts_and_the_changes(health: 
     assert (f"{WEEKS[4]}.reports", f"{WEEKS[0]}.reports") in pairs
 
 
+def unequal_weeks(health: CommandLine, folder: Path) -> list[Path]:
+    """Five weeks of a panel in two regions; every other week only a third of the members can be reached."""
+    for place, day in enumerate(WEEKS):
+        reached = range(0, MEMBERS, 3 if place % 2 else 1)
+        rows = [f"m{number},{'yes' if number % 4 else 'no'},{'land' if number % 5 else 'city'}" for number in reached]
+        (folder / "members.csv").write_text("\n".join(["user,smoke,region", *rows]) + "\n", encoding="utf-8")
+        week(health, folder, day, "--public", "region")
+    return [folder / f"{day}.reports" for day in WEEKS]
+
+
+def test_estimate_of_groups_counts_the_parts_of_a_turn_alike(health: CommandLine, tmp_path: Path) -> None:
+    """`--by` took the parts as large as their answers, so its level was another one than that of `--by-round`."""
+    files = unequal_weeks(health, tmp_path)
+    shares = {}
+    for more in (("--by-round",), ("--by", "region"), ("--by", "region", "--population", MEMBERS)):
+        for number in (2, 4, 5):
+            if not ("--population" in more and number > 4):
+                found = health.json("estimate", "health", *files[:number], *more)["smoke"]
+                shares[more, number] = [row["share"] for row in found["answers"]]
+    for (_, number), found in shares.items():
+        assert found == pytest.approx(shares[("--by-round",), number])
+
+
+def test_population_of_a_rotation_that_cannot_be_corrected_for_says_what_to_do(
+    health: CommandLine, tmp_path: Path
+) -> None:
+    """Five weeks of four parts were taken for as many different people as they have reports."""
+    files = unequal_weeks(health, tmp_path)
+    said = health.error("estimate", "health", *files, "--population", MEMBERS)
+    assert "5 files of health ask some of its 4 parts twice. Name the files of one turn." in said
+    said = health.error("estimate", "health", *files[:4], "--by-round", "--population", MEMBERS, code=2)
+    assert "Leave --by-round out: name one file, or the 4 files of a turn for their level." in said
+    health("estimate", "health", *files[:4], "--population", MEMBERS)
+    health("estimate", "health", files[4], "--population", MEMBERS)
+
+
 def test_period_without_a_rotation_or_a_charge_is_refused(health: CommandLine, tmp_path: Path) -> None:
     table, out = tmp_path / "members.csv", tmp_path / "x.reports"
     said = health.error("randomize", "health", table, "--out", out, "--period", WEEKS[0], code=2)
