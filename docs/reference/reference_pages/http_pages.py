@@ -60,8 +60,12 @@ COMMON = (
     "clock-error",
 )
 """The error codes of every operation that needs an API key and the ledger."""
-EVERYWHERE = {"min_position": "journal-positions", "Idempotency-Key": "idempotency-keys"}
+EVERYWHERE = {"Idempotency-Key": "idempotency-keys"}
 """Parameters that the conventions describe once, with the heading."""
+POSITION = "min_position"
+"""The parameter of reads. The conventions say which operations take it."""
+NO_POSITION = ("/metrics", "/v1/ledger/checkpoint", "/v1/ledger/verifications")
+"""The paths with the scope read or audit that do not take it."""
 THERE = ("position-not-reached", "key-conflict")
 """The error codes of these parameters, which the conventions name."""
 MEANINGS = {
@@ -176,9 +180,11 @@ def subjects_page(title: str, subjects: dict[str, list[tuple[str, str, dict[str,
 def operation_section(method: str, path: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
     """The section of an operation. `shown` has the bodies and responses of the page so far, with their operations."""
     yield from (f"## {method} {path}", "")
-    for paragraph in operation.get("description", operation["summary"]).split("\n\n"):
-        yield from (" ".join(paragraph.split()), "")
+    yield from description(f"{method} {path}", operation, shown)
     access = ACCESS[method, path]
+    assert takes_position(operation) == (access.scope in ("read", "audit") and path not in NO_POSITION), (
+        f"{method} {path}: docs/reference/http.md says otherwise of {POSITION}"
+    )
     yield from (f"Scope {access.scope}; {bound_keys(access.policy, access.collection)}.", "")
     yield from parameter_list(operation)
     yield from body_list(f"{method} {path}", operation, shown)
@@ -198,6 +204,23 @@ def operation_section(method: str, path: str, operation: dict[str, Any], shown: 
     yield from problems(operation)
 
 
+def description(name: str, operation: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
+    """The paragraphs of an operation, or a link to the operation above that has the same first one."""
+    same = ""
+    for place, text in enumerate(operation.get("description", operation["summary"]).split("\n\n")):
+        paragraph = " ".join(text.split())
+        above = shown.setdefault(paragraph, name)
+        if place == 0 and above != name:
+            same = above
+            yield from (f"As [{above}](#{anchor(above)}).", "")
+        elif above != same:
+            yield from (paragraph, "")
+
+
+def takes_position(operation: dict[str, Any]) -> bool:
+    return any(one["name"] == POSITION for one in operation.get("parameters", []))
+
+
 def bound_keys(policy: str, collection: str) -> str:
     """What keys that are bound to policies or collections may do."""
     if policy == collection:
@@ -209,7 +232,7 @@ def parameter_list(operation: dict[str, Any]) -> Iterator[str]:
     listed = [
         one
         for one in operation.get("parameters", [])
-        if one["name"] not in EVERYWHERE and (one["in"] != "path" or one.get("description"))
+        if one["name"] not in (*EVERYWHERE, POSITION) and (one["in"] != "path" or one.get("description"))
     ]
     for one in listed:
         meaning = cell(one.get("description", "")) or MEANINGS[one["name"]]
@@ -298,9 +321,11 @@ def request(example: dict[str, Any]) -> Iterator[str]:
     for name, value in example["path"].items():
         path = path.replace("{" + name + "}", quote(str(value), safe=""))
     query = f"?{urlencode(example['query'])}" if example["query"] else ""
-    yield from ("```text", f"{example['method']} {path}{query}")
-    yield from (f"{name}: {value}" for name, value in example["headers"].items() if name != "Authorization")
+    headers = [f"{name}: {value}" for name, value in example["headers"].items() if name != "Authorization"]
     body = example["body"]
+    if not query and not headers and body is None:
+        return  # the heading says all of it
+    yield from ("```text", f"{example['method']} {path}{query}", *headers)
     if isinstance(body, str):
         yield from ("", *(readable(body).rstrip("\n").splitlines()))
     elif body is not None:
@@ -310,6 +335,8 @@ def request(example: dict[str, Any]) -> Iterator[str]:
 
 def response(name: str, example: dict[str, Any], shown: dict[str, str]) -> Iterator[str]:
     answer = example["answer"]
+    if answer is None:
+        return
     kind = f"{example['status']} {shape(answer)}"
     if isinstance(answer, dict | list) and len(compact(answer)) > 3 and kind in shown:
         yield from (f"Response {example['status']}: as that of [{shown[kind]}](#{anchor(shown[kind])}).", "")
