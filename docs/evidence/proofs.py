@@ -24,25 +24,24 @@ RANGE = {"lower": 0, "upper": 1}
 
 INTRODUCTION = """# What `verify` proves
 
-You see here for which parameters the promise of a built-in mechanism is proved. `ldp-budget audit` proves
-the same for parameters of your own. The page is made by `python docs/evidence/proofs.py`, and a test keeps it true.
+For which parameters is the promise of a built-in mechanism proved? `ldp-budget audit` proves the same for parameters of
+your own. The page is made by `python docs/evidence/proofs.py`, and a test keeps it true.
 
-- **Parameters**: every combination of the values in this cell; ε is one of {epsilons}.
-- **Accepted**: combinations that the mechanism accepts.
-- **Exact**: the promise holds for every pair of inputs compared, in fractions of what is drawn (`channel`), or by
-  the density of the noise in double precision (`density`). Of answers, every pair is compared, or a proof shows that
-  no other pair is easier to distinguish. Hashed answers (`cms`, `hcms`, `rappor`, `loloha`, `heavy-hitters`) are
-  proved by answers that share no cell, or by the law of every cell. Of numbers, the values that the mechanism names
-  are compared, and the steps of the client program prove all others. Noise of a `sensitivity` alone has no client
+- **Parameters**: every combination of the values in this cell; ε is one of {epsilons}. Numbers are from 0 to 1.
+- **Proved**: how many combinations the mechanism accepts and `verify` proves (`exact`); `30 of 36`, if it leaves some
+  unproven. The promise holds for every pair of inputs compared, in fractions of what is drawn (`channel`), or by the
+  density of the noise in double precision (`density`). Of answers, every pair is compared, or a proof shows that no
+  other pair is easier to distinguish. Hashed answers (`cms`, `hcms`, `rappor`, `loloha`, `heavy-hitters`) are proved
+  by answers that share no cell, or by the law of every cell. Of numbers, the values that the mechanism names are
+  compared, and the steps of the client program prove all others. Noise of a `sensitivity` alone has no client
   program, so it is unproven.
-- **Law**: the client program is proved too. Its whole reports, for every pair of answers, are within the promise.
-  Where the law is not listed, samples and the audit are used.
-- **Unproven**: `verify` leaves the promise open.
+- **Law**: the client program is proved too: its whole reports, for every pair of answers. For the others, samples and the
+  audit are used.
 
 No accepted combination is violated.
 
-| Mechanism | Parameters | Accepted | Exact | Law | Unproven |
-| --- | --- | ---: | ---: | ---: | ---: |
+| Mechanism | Parameters | Proved | Law |
+| --- | --- | ---: | ---: |
 """
 
 
@@ -144,9 +143,10 @@ def row_of(grid: Grid) -> str:
     counts = Counter(found_for(grid, settings) for settings in grid.settings())
     accepted = counts.total() - counts["refused"]
     law = counts["exact and law"]
+    proved = counts["exact"] + law
     words = "2, 5, 20 and 60 answers" if grid.name == "matrix-substitution" else grid.words
-    fixed = "".join(f"; {name} = {value}" for name, value in (grid.fixed or {}).items())
-    cells = (f"`{grid.name}`", words + fixed, accepted, counts["exact"] + law, law, counts["unproven"])
+    fixed = "".join(f"; {name} = {value}" for name, value in (grid.fixed or {}).items() if grid.fixed != RANGE)
+    cells = (f"`{grid.name}`", words + fixed, proved if proved == accepted else f"{proved} of {accepted}", law)
     return f"| {' | '.join(map(str, cells))} |"
 
 
