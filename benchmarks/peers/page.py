@@ -141,15 +141,15 @@ def _head(results: Figure) -> str:
     said = prose(
         f"Measured on {results['made']}: {machine['system']}, {machine['processor']}, {machine['cores']} cores, "
         f"Python "
-        f"{machine['python']}. The command writes every cell of this page from what it measured, which it keeps in "
-        "`benchmarks/peers/results.json`; none is by hand.",
-        "Every library, ldp-budget too, is installed into an environment of its own and does the same work there. "
+        f"{machine['python']}. The command writes every cell from `benchmarks/peers/results.json`; none is by hand.",
+        "Each library has an environment of its own and does the same work. "
         "**Safe** means that what it promises is not below what is certainly lost: for an ε a certified lower bound of "
         "the exact composition, for a client the lower bound of an audit of "
         f"{work.AUDITED_REPORTS:,} reports, too high at most once in a hundred. That an audit finds nothing proves "
-        "nothing. A promise that is too small by less than a part in 10⁹ is unsafe by rounding.",
-        "Time is processor time, of user and system. Libraries take turns at each piece of work, "
-        f"{results['rounds']} times over. What stands here is the median, and **× the median of a library's "
+        "nothing. A promise that is too small by less than a part in 10⁹ is unsafe by rounding. Under "
+        "*Calibrate*, *Compose* and *Randomize*, a figure without a verdict is safe.",
+        "Time is processor time. Libraries take turns, "
+        f"{results['rounds']} times over. **× is the median of a library's "
         f"time over "
         "ours in the same turn**: above 1 it is slower than ldp-budget. “—” is what a library does not offer; the results say why."
         + _timed(results),
@@ -220,18 +220,24 @@ def _libraries(results: Figure) -> str:
     return f"## The libraries\n\n{prose('; '.join(said) + '.')}"
 
 
+def _if_unsafe(figure: Figure) -> str:
+    found = verdict(figure)
+    return "" if found == SAFE else found
+
+
 def _calibrate(figures: list[Figure]) -> str:
     timed = [each for each in figures if each.get("time")]
     answers = [each for each in figures if not each.get("time")]
     rows = []
     for each in _offering([each for each in answers if not each.get("table")]):
         found = (
-            [tightness(each), verdict(each), _cost(_time_of(timed, each))[1]] if "answer" in each else [why_not(each)]
+            [tightness(each), _if_unsafe(each), _cost(_time_of(timed, each))[1]]
+            if "answer" in each
+            else [why_not(each)]
         )
         rows.append([each["case"], _name(each), *found])
     said = prose(
-        "Gaussian noise of sensitivity 1: how far its true ε is below the ε that was asked for, at the δ that was asked for; "
-        "and the time, where it was taken."
+        "Gaussian noise of sensitivity 1: how far its true ε is below the ε that was asked for, at that δ; and the time."
     )
     return f"## Calibrate\n\n{said}\n\n{pivot(rows)}"
 
@@ -242,13 +248,13 @@ def _compose(figures: list[Figure]) -> str:
     rows = []
     for each in _offering(answers):
         found = (
-            [f"{each['answer']:.6g}", verdict(each), _cost(_time_of(timed, each))[1]]
+            [f"{each['answer']:.6g}", _if_unsafe(each), _cost(_time_of(timed, each))[1]]
             if "answer" in each
             else [why_not(each)]
         )
         rows.append([each["case"], _name(each), *found])
     said = prose(
-        "ε, the verdict and the time. Any input of one user replaced by any other; δ = 1e-06. RR(ε) is randomized response of two "
+        "ε and the time. Any input of one user replaced by any other; δ = 1e-06. RR(ε) is randomized response of two "
         "answers. PLDAccountant takes randomized response and noise together only for neighbors of whom one is a special "
         "record, which promises less than is asked for."
     )
@@ -289,8 +295,7 @@ def _collect(figures: list[Figure], results: Figure) -> str:
         if "lower" not in each:
             rows.append([case, _name(each), why_not(each)])
             continue
-        found = verdict(each) if verdict(each) != SAFE else ""
-        rows.append([case, _name(each), f"{each['lower']:.3g} of {each['promised']:.9g}", found])
+        rows.append([case, _name(each), f"{each['lower']:.3g} of {each['promised']:.9g}", _if_unsafe(each)])
     said = prose(
         "What an audit certifies that a report loses, of the ε that is promised; small set-ups, of 4 answers. "
         "Memoised "
