@@ -185,6 +185,6 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def survey() -> list[dict[str, str]]:
     """The 944 respondents of the poll that is shipped with the package."""
-    data = importlib.resources.files("ldp_budget_cli") / "data" / "anes96.csv"
+    data = importlib.resources.files("ldp_budget_surveys") / "data" / "anes96.csv"
     with data.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))

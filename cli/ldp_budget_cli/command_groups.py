@@ -69,7 +69,6 @@ COMMANDS = {name: line for group in GROUPS.values() for name, line in group.item
 """Each command with its line of help."""
 
 _MODULES = {
-    "demo": "demo",
     "help": "help",
     **dict.fromkeys(("mechanisms", "compare", "calibrate", "compose"), "calculations"),
     "policy": "policy",

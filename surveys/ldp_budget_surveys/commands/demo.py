@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from .command_groups import part
-from .output import counted
-from .tables import print_table
+from ldp_budget_cli.output import counted
+from ldp_budget_cli.tables import print_table
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -108,7 +107,7 @@ def _survey() -> list[tuple[str, str]]:
     import csv
     from importlib.resources import files
 
-    with (files(__package__) / "data" / SURVEY).open(encoding="utf-8") as file:
+    with (files("ldp_budget_surveys") / "data" / SURVEY).open(encoding="utf-8") as file:
         return [(row["respondent"], row["party"]) for row in csv.DictReader(file)]
 
 
@@ -117,7 +116,7 @@ def _copy_survey(files: _Files) -> None:
     from importlib import resources
 
     with open(files.of("answers.csv"), "wb") as file:
-        file.write((resources.files(__package__) / "data" / SURVEY).read_bytes())
+        file.write((resources.files("ldp_budget_surveys") / "data" / SURVEY).read_bytes())
     with open(files.of("parties.txt"), "w", encoding="utf-8") as names:
         names.write("".join(f"{party}\n" for party in PARTIES))
 
@@ -148,9 +147,11 @@ def _choose(epsilon: str, users: int) -> Mechanism:
     from ldp_budget.registry.plugins import mechanism
     from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 
+    from ..planning.ranking import rank_frequency
+
     click.echo(f"\n3. The choice: the predicted standard error of a share at ε = {epsilon}, best first.")
     _show_command(f"ldp-budget compare --epsilon {epsilon} --domain-size {len(PARTIES)} --users {users}")
-    rows = part("ranking").rank_frequency(epsilon, len(PARTIES), users)
+    rows = rank_frequency(epsilon, len(PARTIES), users)
     print_table(
         ("mechanism", "std error"), [(row["mechanism"], f"{100 * row['mean_std_error']:.1f} %") for row in rows]
     )
@@ -219,8 +220,10 @@ def _estimate(poll: Collection, answers: list[str], files: _Files) -> None:
 def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: str) -> None:
     from ldp_budget.reports.estimation import estimate_row
 
+    from .estimate_plot import plot_estimate
+
     try:
-        part("estimate-plot").plot_estimate(poll, estimate_row(poll, result), path, truth=truth)
+        plot_estimate(poll, estimate_row(poll, result), path, truth=truth)
     except click.ClickException as error:
         click.echo(f"   (no picture: {error.message})")
     else:
@@ -228,7 +231,7 @@ def _picture(poll: Collection, result: CountEstimate, truth: list[float], path: 
 
 
 def _refuse(accountant: Accountant, poll: Collection, user: str) -> None:
-    from .limit_figures import receipt_lines
+    from ldp_budget_cli.limit_figures import receipt_lines
 
     again = accountant.spend(user, poll.mechanism, key=f"party/{user}")
     click.echo(
