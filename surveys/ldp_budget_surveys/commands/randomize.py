@@ -200,6 +200,7 @@ def randomize(
     if as_json:
         left_out = answers.left_out
         more = {"skipped": left_out.invalid, "skipped_reasons": dict(left_out.kinds)} if skip_invalid else {}
+        more |= {"repeated_rows": answers.again} if once else {}
         more |= {} if turn is None else turn.to_json()
         print_json({"reports": released.reports, "refused": released.refused, "out": out, **more})
     if turn is not None:

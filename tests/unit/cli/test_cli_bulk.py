@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -100,6 +101,17 @@ def test_randomize_with_once_charges_each_user_once(
     again = budget("spend-many", tmp_path / "answers.csv", *OUE, "--once")
     assert (again.stdout, "Warning" in again.stderr) == ("spent: 3, refused: 0, repeated: 0\n", False)
     assert "--once needs --spend" in randomize(TWICE, "--once", code=2).stderr
+
+
+@pytest.mark.slow
+def test_json_of_randomize_counts_the_rows_that_once_leaves_out(
+    tmp_path: Path, randomize: Callable[..., Any]
+) -> None:
+    """The count was in the notes alone."""
+    found = json.loads(randomize(TWICE, "--user-column", "user", "--spend", "--once", "--json").stdout)
+    assert (found["reports"], found["repeated_rows"]) == (3, 3)
+    (tmp_path / "r").unlink()
+    assert "repeated_rows" not in json.loads(randomize(TWICE, "--user-column", "user", "--spend", "--json").stdout)
 
 
 # -- who was charged --------------------------------------------------------------------------------------------
