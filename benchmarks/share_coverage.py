@@ -29,10 +29,10 @@ from scipy.special import gammaln, xlog1py, xlogy
 import ldp_budget
 from ldp_budget.sdk.share_laws import AnswerLaw, Cumulants, TableLaw
 from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import Moments, moments_of
 from ldp_budget_surveys.designs.strata import Design
 from ldp_budget_surveys.designs.two_way import paired
+from ldp_budget_surveys.designs.weighted_means import Survey
 from ldp_budget_surveys.designs.weights import Weights, equal_weights
 
 SEED = 38

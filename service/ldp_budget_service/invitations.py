@@ -24,7 +24,7 @@ from ldp_budget._dataframes import check_texts
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import ONE_USER, check_name, check_text, check_user, shown
 from ldp_budget.accounting.admin_records import INVITATIONS_REVOKED
-from ldp_budget.accounting.ledger_operations import digest_under
+from ldp_budget.accounting.ledger_maintenance import digest_under
 from ldp_budget.errors import InvalidParameter
 
 from .admin_log_projection import FRESH_SECONDS, Projection

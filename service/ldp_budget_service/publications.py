@@ -19,7 +19,7 @@ from fastapi.responses import FileResponse, Response
 
 from ldp_budget import NotSupported
 from ldp_budget._files import canonical_json
-from ldp_budget.accounting.ledger_operations import digest_under
+from ldp_budget.accounting.ledger_maintenance import digest_under
 from ldp_budget.errors import PublicationError
 
 from .auth import router_of

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         call_options,
         collections,
         engine,
-        ledger_operations,
+        ledger_maintenance,
         policy_versions,
         queries,
         reservation_settlement,
@@ -59,15 +59,13 @@ if TYPE_CHECKING:
     from .bulk_run import BulkResult
     from .call_options import Chargeable, PolicyOptions, RunOptions, SeriesOptions
     from .charge_request import ChargeRequest
-    from .ledger_operations import LedgerOperations
+    from .ledger_maintenance import LedgerOperations
     from .limits import Limit
     from .policies import Policy
     from .receipts import Balance, Receipt
     from .stored_reports import StoredReports
 else:
-    _ROOMS = (
-        "admin_log admission batch bulk_run call_options collections engine ledger_operations policy_versions queries"
-    )
+    _ROOMS = "admin_log admission batch bulk_run call_options collections engine ledger_maintenance policy_versions queries"
     for _name in (*_ROOMS.split(), "reservation_settlement", "stored_reports"):
         globals()[_name] = Later(__name__, __package__, _name)
     checkpoints, export = (Later(__name__, "ldp_budget.ledger", name) for name in ("checkpoints", "export"))
@@ -150,7 +148,7 @@ class Accountant:
     @property
     def ledger(self) -> LedgerOperations:
         """Operations for the operator, on the ledger's host: check the ledger, move it, rotate its key."""
-        return ledger_operations.LedgerOperations(self._ledger, self._read_clock)
+        return ledger_maintenance.LedgerOperations(self._ledger, self._read_clock)
 
     @property
     def reports(self) -> StoredReports:
@@ -616,7 +614,7 @@ class Accountant:
             InvalidParameter: an argument has the wrong type.
             LedgerError: the user is erased, but the deleted data is still on disk because a reader was active.
         """
-        return ledger_operations.erase(self._ledger, user, unknown=unknown)
+        return ledger_maintenance.erase(self._ledger, user, unknown=unknown)
 
     # -- looking at the ledger ----------------------------------------------------------------------------------
 
@@ -722,7 +720,7 @@ class Accountant:
         Raises:
             InvalidParameter: an argument has the wrong type.
         """
-        return ledger_operations.verify(self._ledger, expect, on_progress=on_progress)
+        return ledger_maintenance.verify(self._ledger, expect, on_progress=on_progress)
 
     def repair_clock(self) -> bool:
         """Accept the current clock, although the newest entries are dated later.
@@ -737,7 +735,7 @@ class Accountant:
         Raises:
             ClockError: the clock has jumped within this process.
         """
-        return ledger_operations.repair_clock(self._ledger)
+        return ledger_maintenance.repair_clock(self._ledger)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger, from one snapshot, and its key file; other callers can write meanwhile.
@@ -761,7 +759,7 @@ class Accountant:
         Raises:
             InvalidParameter: `data` is not bytes.
         """
-        return ledger_operations.keyed_digest(self._ledger, data)
+        return ledger_maintenance.keyed_digest(self._ledger, data)
 
     # -- collections --------------------------------------------------------------------------------------------
 

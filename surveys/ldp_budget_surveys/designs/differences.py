@@ -18,7 +18,7 @@ import numpy as np
 
 from ldp_budget.errors import InvalidParameter
 
-from .means import MeansEstimate, Survey
+from .weighted_means import MeansEstimate, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 
-    from .means import MeansEstimate, Survey
+    from .weighted_means import MeansEstimate, Survey
 
 
 def indicators(bins: Any, number: int) -> NDArray[np.float64]:

@@ -21,13 +21,13 @@ from ..figures import figures
 from ..notebook_tables import TabularJson
 from .differences import MOST_GROUPS, Difference, groups, pairs
 from .finite_population import FinitePopulation, Noise, paired_noise
-from .means import MeansEstimate, Survey
 from .moments import SQUARES, Moments, moments_of_counts
 from .quantiles import quantiles
 from .questions import AskedQuestion, question, questions_of, read_bins, read_moments, read_table, table_law
 from .raking import rake, read_totals, scaled_totals
 from .strata import Design
 from .two_way import LEAST_EXPECTED, TwoWayTable
+from .weighted_means import MeansEstimate, Survey
 from .weights import Weights, column_weights, equal_weights, table_weights
 
 if TYPE_CHECKING:

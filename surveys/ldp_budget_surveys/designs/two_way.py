@@ -34,7 +34,7 @@ from ..planning.ranking import rank_frequency
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .means import MeansEstimate, Survey
+    from .weighted_means import MeansEstimate, Survey
 
     Floats = NDArray[np.float64]
 

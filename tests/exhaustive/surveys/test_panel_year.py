@@ -18,10 +18,10 @@ from ldp_budget import Accountant, mechanism
 from ldp_budget.sampling import SeededStream, rng
 from ldp_budget.sdk.share_laws import AnswerLaw
 from ldp_budget_surveys.designs.differences import difference, groups
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import Moments
 from ldp_budget_surveys.designs.strata import Design
 from ldp_budget_surveys.designs.survey_estimates import ROUND, DesignOptions, weights_for
+from ldp_budget_surveys.designs.weighted_means import Survey
 
 REGIONS = ("city", "land")
 PARTS = np.array([0.6, 0.4])

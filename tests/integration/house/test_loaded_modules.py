@@ -114,7 +114,7 @@ def ours(modules: set[str]) -> set[str]:
 
 
 REST = [
-    *(f"accounting.{name}" for name in ("books", "bulk_run", "decision_replay", "ledger_move", "ledger_operations")),
+    *(f"accounting.{name}" for name in ("books", "bulk_run", "decision_replay", "ledger_move", "ledger_maintenance")),
     *(f"accounting.{name}" for name in ("queries", "reservation_settlement", "stored_reports", "budget_timeline")),
     *(f"ledger.{name}" for name in ("checked_sums", "export", "migration_copy", "migration_cutover")),
 ]

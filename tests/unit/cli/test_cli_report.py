@@ -193,7 +193,7 @@ def test_report_names_the_verification_of_the_last_hour(
     head = survey_line.json("ledger", "verify")["head"]
     with monkeypatch.context() as patch:
         patch.setattr(
-            "ldp_budget.accounting.ledger_operations.verify", lambda *given, **more: pytest.fail("verified")
+            "ldp_budget.accounting.ledger_maintenance.verify", lambda *given, **more: pytest.fail("verified")
         )
         page = page_of(survey_line, *files(survey_line))
     assert page.said("Verified head") == head == page.said("Ledger head")

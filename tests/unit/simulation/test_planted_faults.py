@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ldp_budget.accounting import batch, ledger_operations
+from ldp_budget.accounting import batch, ledger_maintenance
 from ldp_budget.accounting import reservation_settlement as reservations
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import LdpBudgetError, LedgerError
@@ -148,7 +148,7 @@ def clock_behind_the_ledger_is_accepted(patch: Patch) -> None:
 
 
 def repaired_clock_refills_windows(patch: Patch) -> None:
-    patch.setattr(ledger_operations, "recount_after_clock_repair", lambda transaction, moment: None)
+    patch.setattr(ledger_maintenance, "recount_after_clock_repair", lambda transaction, moment: None)
 
 
 def sub_limit_is_ignored(patch: Patch) -> None:

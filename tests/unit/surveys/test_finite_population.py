@@ -12,10 +12,10 @@ from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter
 from ldp_budget.sdk.share_laws import AnswerLaw
 from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise, paired_noise
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import moments_of
 from ldp_budget_surveys.designs.strata import Design
 from ldp_budget_surveys.designs.two_way import paired
+from ldp_budget_surveys.designs.weighted_means import Survey
 from ldp_budget_surveys.designs.weights import equal_weights, table_weights
 
 Z = np.array([[1.0], [3.0], [8.0], [2.0], [6.0], [4.0]])

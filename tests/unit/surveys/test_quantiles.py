@@ -7,9 +7,9 @@ import pytest
 
 from ldp_budget import mechanism
 from ldp_budget.errors import NotSupported
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import EXCLUSIVE, moments_of
 from ldp_budget_surveys.designs.quantiles import indicators, quantiles
+from ldp_budget_surveys.designs.weighted_means import Survey
 from ldp_budget_surveys.designs.weights import equal_weights, table_weights
 
 WAVE = mechanism("square-wave").calibrate(epsilon=3, lower=0, upper=100)

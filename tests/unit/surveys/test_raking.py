@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import Moments, moments_of
 from ldp_budget_surveys.designs.raking import rake, read_totals
+from ldp_budget_surveys.designs.weighted_means import Survey
 from ldp_budget_surveys.designs.weights import Weights, equal_weights, table_weights
 
 

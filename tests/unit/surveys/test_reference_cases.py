@@ -11,10 +11,10 @@ import pytest
 
 from ldp_budget import mechanism
 from ldp_budget.sdk.confidence_intervals import binomial_ends
-from ldp_budget_surveys.designs.means import MeansEstimate, Survey
 from ldp_budget_surveys.designs.moments import moments_of
 from ldp_budget_surveys.designs.questions import AskedQuestion, table_law
 from ldp_budget_surveys.designs.two_way import paired
+from ldp_budget_surveys.designs.weighted_means import MeansEstimate, Survey
 from ldp_budget_surveys.designs.weights import equal_weights
 from ldp_budget_surveys.regression.channels import report_likelihood
 from ldp_budget_surveys.regression.likelihood import MultinomialModel

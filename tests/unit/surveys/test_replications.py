@@ -15,11 +15,11 @@ from ldp_budget.reports.public_attributes import PublicAttributes
 from ldp_budget.sdk.share_laws import AnswerLaw, TableLaw
 from ldp_budget_surveys.designs.differences import difference
 from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import PRODUCTS, SQUARES, Moments, MomentsReader
 from ldp_budget_surveys.designs.raking import rake
 from ldp_budget_surveys.designs.strata import Design
 from ldp_budget_surveys.designs.two_way import TwoWayTable, paired
+from ldp_budget_surveys.designs.weighted_means import Survey
 from ldp_budget_surveys.designs.weights import equal_weights, table_weights
 
 PEOPLE, ANSWERS, QUESTIONS = 100_000, 8, 3

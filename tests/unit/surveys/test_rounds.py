@@ -8,9 +8,9 @@ import pytest
 from ldp_budget import mechanism
 from ldp_budget.sdk.share_laws import AnswerLaw
 from ldp_budget_surveys.designs.differences import difference, groups
-from ldp_budget_surveys.designs.means import MeansEstimate, Survey
 from ldp_budget_surveys.designs.moments import moments_of
 from ldp_budget_surveys.designs.strata import Design
+from ldp_budget_surveys.designs.weighted_means import MeansEstimate, Survey
 from ldp_budget_surveys.designs.weights import equal_weights
 
 ROUNDS = 4

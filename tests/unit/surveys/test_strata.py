@@ -11,9 +11,9 @@ from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.sdk.share_laws import AnswerLaw, Cumulants
 from ldp_budget_surveys.designs.differences import difference, groups
 from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import EXCLUSIVE, PRODUCTS, MomentsReader, moments_of
 from ldp_budget_surveys.designs.strata import Design
+from ldp_budget_surveys.designs.weighted_means import Survey
 from ldp_budget_surveys.designs.weights import column_weights, equal_weights, table_weights
 
 Z = np.array([[1.0], [3.0], [8.0], [2.0], [6.0], [4.0]])

@@ -13,11 +13,11 @@ from ldp_budget import mechanism
 from ldp_budget.errors import InvalidParameter, NotSupported
 from ldp_budget.reports.public_attributes import PublicAttributes
 from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise, paired_noise
-from ldp_budget_surveys.designs.means import Survey
 from ldp_budget_surveys.designs.moments import PRODUCTS, moments_of
 from ldp_budget_surveys.designs.questions import question, questions_of, read_moments, read_table
 from ldp_budget_surveys.designs.strata import Design
 from ldp_budget_surveys.designs.two_way import LEAST_EXPECTED, MOST_CELLS, TwoWayTable, cell_errors, paired
+from ldp_budget_surveys.designs.weighted_means import Survey
 from ldp_budget_surveys.designs.weights import equal_weights
 
 

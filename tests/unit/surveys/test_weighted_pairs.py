@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from ldp_budget import mechanism
 from ldp_budget_cli.app import cli
 from ldp_budget_surveys.designs.finite_population import FinitePopulation, Noise
-from ldp_budget_surveys.designs.means import MeansEstimate, Survey
 from ldp_budget_surveys.designs.moments import moments_of
+from ldp_budget_surveys.designs.weighted_means import MeansEstimate, Survey
 from ldp_budget_surveys.designs.weights import equal_weights, table_weights
 
 DESIGNS = [{"domain_size": 5, "at_most": 2, "pairs": True}, {"domain_size": 5, "pairs": True}]
