@@ -226,8 +226,3 @@ def test_outbox_and_budget_use_one_label(page: Any) -> None:
     asked = f"async (definition) => {{{OUTBOX}{script}}}"
     assert page.evaluate(asked, made) == [[1, 0], "8"]
     assert page.evaluate(asked, of_one_report) == [[1, 1], "5"]
-
-
-def test_budget_without_an_outbox_is_migrated(page: Any) -> None:
-    said = sent(page, case_text("integration_browser.said.mjs"))
-    assert said == [False, "1"]

@@ -253,7 +253,10 @@ class TestDBitFlip(BuiltIn):
 @pytest.mark.slow
 class TestMemoisedDBitFlip(OneOfAKind):
     mechanism = mechanism("d-bit-flip")
-    targets = ({"epsilon": 1, "buckets": 4, "bits": 4, "memoize": True},)
+    targets = (
+        {"epsilon": 1, "buckets": 4, "bits": 4, "memoize": True},
+        {"epsilon": 1, "buckets": 6, "bits": 3, "memoize": True},
+    )
     unchecked: ClassVar[set[str]] = set()
 
 

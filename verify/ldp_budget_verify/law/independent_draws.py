@@ -98,7 +98,10 @@ class IndependentDraws(Law):
 
     def comparison(self, first: int, second: int) -> Comparison:
         """Return the comparison of two answers, one factor for each draw."""
-        return Comparison.of(*self.one.comparison(first, second).cases[0].factors * self.draws)
+        cases = self.one.comparison(first, second).cases
+        if len(cases) != 1:
+            raise NotSupported("draws with a public part of their own are not compared")
+        return Comparison.of(*cases[0].factors * self.draws)
 
     def outcomes(self, reports: Any, first: int, second: int) -> NDArray[np.int64]:
         """Return the outcome of `comparison` of each report, the last draw's changing fastest."""

@@ -23,12 +23,13 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from fractions import Fraction
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ldp_budget.errors import NotSupported
-from ldp_budget.sdk.channels import Comparison, Factor
+from ldp_budget.sdk.channels import Case, Comparison, Factor
 from ldp_budget.sdk.client_program import OPERATORS
 from ldp_budget.sdk.interpreter import as_reports, bit_of
 from ldp_budget.sdk.report_law import Law, Pairs, Unknown, Worst, loss_of
@@ -173,11 +174,20 @@ class TrackedAnswers(Law):
     @property
     def relations(self) -> list[Any]:
         """The relations of a report to the two answers, in the order of the outcomes of `comparison`."""
-        return sorted({*self.laws[0], *self.laws[1]}, key=str)
+        return sorted({*self.laws[0], *self.laws[1]}, key=lambda relation: (_listed(relation), str(relation)))
 
     def comparison(self, first: int, second: int) -> Comparison:
-        """Return the comparison of two answers, with one outcome for each relation."""
-        return Comparison.of(self.factor)
+        """Return the comparison of two answers, with one outcome for each relation.
+
+        The numbers that carry marks are drawn without the input, so which of the two answers is among them is a case.
+        """
+        masses, floor, cases = self.factor.masses, self.factor.floor, []
+        for _, group in groupby(range(len(masses)), lambda place: _listed(self.relations[place])):
+            places = list(group)
+            chance = sum((masses[place][0] for place in places), Fraction(0))
+            own = tuple((masses[place][0] / chance, masses[place][1] / chance) for place in places)
+            cases.append(Case(chance, (Factor(own, tuple(floor[place] / chance for place in places if floor)),)))
+        return Comparison(tuple(cases))
 
     @functools.cached_property
     def factor(self) -> Factor:
@@ -472,6 +482,11 @@ def _to_two(item: tuple[Any, ...]) -> Any:
     if item[0] == "answer":
         return item[0], min(item[1], 2)
     return item if item[0] == "number" else (item[0], item[1][:2], *item[2:])
+
+
+def _listed(relation: Any) -> tuple[bool, ...]:
+    """Return which of the two answers is among numbers that carry marks; empty for other reports."""
+    return tuple(each >= 0 for item in relation if item[0] == "marked" for each in item[1])
 
 
 def _pair(relation: Any) -> tuple[int, int]:
