@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 import ldp_budget
+from ldp_budget.composition.filters import epsilon_of_rho
 from ldp_budget.errors import InvalidParameter, LdpBudgetError, NotSupported
-from ldp_budget.guarantees import Memoised, Unbounded, from_json
+from ldp_budget.guarantees import Memoised, Unbounded, ZeroConcentrated, from_json
 from ldp_budget.sdk.domain import Categories, Interval
 from ldp_budget.sdk.estimates import CountEstimate, MeanEstimate
 from ldp_budget.sdk.mechanism import Mechanism
@@ -210,6 +211,8 @@ def _promises(made: Mechanism) -> None:
     if declared is not None and not getattr(made, "any_inputs", False):
         # The loss of memoised reports is that of the dearest one: the one after the last point of a long curve.
         loss = guarantee.curve[0] if isinstance(guarantee, Memoised) else (guarantee.loss() or [None])[0]
+        if isinstance(guarantee, ZeroConcentrated):
+            loss = epsilon_of_rho(guarantee.rho, made.delta)  # type: ignore[attr-defined]
         expect(loss is not None and loss <= declared, f"promised is {loss}, declared was epsilon = {declared}")
 
 
