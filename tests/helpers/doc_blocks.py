@@ -100,15 +100,6 @@ def blocks(page: str) -> Iterator[Block]:
             start, kind, kept = number, line[3:], []
 
 
-def console_blocks_with_text(page: str) -> Iterator[tuple[Block, str]]:
-    """Each console block with the paragraph after it; empty if a heading, a list, a table or another block follows."""
-    lines = page.splitlines()
-    for block in blocks(page):
-        if block.kind == "console":
-            after = "\n".join(lines[block.line + block.text.count("\n") + 1 :]).strip().partition("\n\n")[0]
-            yield block, "" if after.startswith(("#", "-", "|", "`", "<", ">")) else after
-
-
 def commands(page: str) -> list[Command]:
     """The commands of a page in order."""
     return [command for block in blocks(page) if block.kind == "console" for command in commands_of(block)]
