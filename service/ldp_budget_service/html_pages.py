@@ -39,6 +39,7 @@ from . import request_target  # noqa: F401  # registers the path convertor `:nam
 from .auth import router_of
 from .error_codes import ServiceError
 from .problems import response_for
+from .proofs import has_proofs
 
 STATIC = Path(__file__).parent / "web" / "static"
 TEXTS = Path(__file__).parent / "web" / "texts"
@@ -202,10 +203,10 @@ def survey(collection: str, request: Request, lang: Asked = None, accepted: Acce
     """Return the page of a survey. The status is 404 if the collection does not exist; the page says so too."""
     try:
         request.app.state.collections.get(collection)
-        status = 200
+        status, published = 200, has_proofs(request.app.state.accountant, collection)
     except LdpBudgetError:
-        status = 404
-    return _shown(request, lang, accepted, status)
+        status, published = 404, False
+    return _shown(request, lang, accepted, status, published=published)
 
 
 @router.get("/me")
@@ -254,16 +255,19 @@ def _is_for_people(request: Request) -> bool:
     return request.method in ("GET", "HEAD") and not is_api and "text/html" in request.headers.get("Accept", "")
 
 
-def _shown(request: Request, lang: str | None, accepted: str, status: int = 200) -> Response:
+def _shown(
+    request: Request, lang: str | None, accepted: str, status: int = 200, *, published: bool = False
+) -> Response:
     spoken = lang if lang in LANGUAGES else language(accepted)
     settings = request.app.state.settings
     text = page("survey", f"survey.{spoken}")
-    for name, value in (("lifetime", settings.device_lifetime), ("day", settings.device_day or "")):
+    figures = {"lifetime": settings.device_lifetime, "day": settings.device_day or ""}
+    for name, value in {**figures, "published": "yes" if published else ""}.items():
         text = text.replace(f"{{{{{name}}}}}", html.escape(value))
     etag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
     texts_of = f"texts/survey.{spoken}.json"
-    # Fetched together with the script that needs it.
-    early = f'<{PREFIX}{texts_of}>; rel=preload; as=fetch; crossorigin; integrity="{files()[texts_of].integrity}"'
+    # Fetched together with the script that needs it and checks its digest. Browsers ignore the digest of such a preload.
+    early = f"<{PREFIX}{texts_of}>; rel=preload; as=fetch; crossorigin"
     headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": etag, "Vary": "Accept-Language", "Link": early}
     if status == 200 and request.headers.get("If-None-Match") == etag:
         return Response(status_code=304, headers=headers)

@@ -114,6 +114,16 @@ def proof_of(accountant: Accountant, user: str | None, collection: str, mark: by
         raise ServiceError(error.reason, _WHY[error.reason].format(collection=collection)) from None
 
 
+def has_proofs(accountant: Accountant, collection: str) -> bool:
+    """True if respondents of the collection can get proofs in its newest publication."""
+    from ldp_budget_surveys.publication.publisher import Publisher
+
+    try:
+        return Publisher(accountant).has_proofs(collection)
+    except (NotSupported, PublicationError):  # a ledger in memory, or a damaged publication
+        return False
+
+
 _WHY = {
     "not-published": "collection {collection} is not published with this charge yet. Try again after the next "
     "publication.",

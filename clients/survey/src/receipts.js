@@ -65,13 +65,15 @@ function checkShown(entry) {
 export function partShown(entry, token, device, deleted) {
   if (entry.about.deleted) return section(say("proof.title"), { id: "part" }, el("p", { id: "deleted" }, say("proof.deleted")));
   if (!has(entry)) return null;
-  const found = el("p", { class: "hint", id: "found" });
-  const ask = el("button", { type: "button", class: "secondary", onclick: () => proved(entry, token, found) }, say("proof.get"));
+  // The service says with the page if there is a publication: asking for a proof would be an error in the browser's console.
+  const published = Boolean(document.body.dataset.published);
+  const found = el("p", { class: "hint", id: "found" }, published ? "" : say("proof.not-published"));
+  const ask = published && el("button", { type: "button", class: "secondary", onclick: () => proved(entry, token, found) }, say("proof.get"));
   return section(say("proof.title"), { id: "part" },
     el("p", {}, say("proof.text")),
     checkShown(entry),
     el("p", { class: "hint" }, say("proof.others")),
-    el("p", {}, ask),
+    ask && el("p", {}, ask),
     found,
     deletion(entry, device, deleted));
 }

@@ -184,7 +184,8 @@ export class Survey {
   selection() {
     const { survey } = this;
     if (!survey || survey.questions.length === survey.definition.ask) return null;
-    return el("p", { class: "hint", id: "selection" }, say("ask.selection", { ask: survey.definition.ask, count: survey.questions.length }));
+    const { ask } = survey.definition;
+    return el("p", { class: "hint", id: "selection" }, say(ask === 1 ? "ask.selection_one" : "ask.selection", { ask, count: survey.questions.length }));
   }
 
   /** The numbers of the questions that are selected for this person, of a survey. @param {any} [me] */

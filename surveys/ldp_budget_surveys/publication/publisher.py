@@ -281,6 +281,20 @@ class Publisher:
         with open(self._folder / f"{number:04d}.tree", "rb") as file:
             yield Tree(file, accounts)
 
+    def has_proofs(self, collection: str) -> bool:
+        """Return True if a collection is published, and the secret of its newest publication was not destroyed.
+
+        Raises:
+            PublicationError: a file is damaged.
+        """
+        try:
+            self._newest(collection)
+        except PublicationError as error:
+            if not error.reason:
+                raise
+            return False
+        return True
+
     def _newest(self, collection: str) -> dict[str, Any]:
         """Return the private file of the newest publication of a collection."""
         entries = [json.loads(each) for each in transparency_log.read_entries(self._folder / "entries")]

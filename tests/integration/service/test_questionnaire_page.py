@@ -179,7 +179,9 @@ def test_questionnaire_page_asks_the_questions_of_the_person(site: Site, device:
         page = opened(device(), site.link(user, "one"))
         [place] = [place for place in range(3) if site.accountant.collection("one").masks([user])[0] >> place & 1]
         assert page.locator("legend, .question > label:not(.choice)").all_inner_texts() == [texts[place]]
-        assert "You are asked 1 of them" in page.inner_text("#selection")
+        selection = page.inner_text("#selection")
+        assert "You are asked 1 of them, the same one each time. A fixed computation selects it," in selection
+        assert page.inner_text("form").count("stays on this device") == 1, "the line above the button repeated it"
         seen.add(place)
     assert len(seen) > 1
 

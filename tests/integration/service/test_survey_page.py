@@ -421,6 +421,19 @@ def test_page_with_another_definition_than_at_the_first_visit_sends_nothing(site
     assert page.locator("h1[data-problem=changed]").count() == 1
 
 
+def test_page_writes_nothing_to_the_console_of_the_browser(site: Site, device: Any) -> None:
+    """A preload with a digest was a warning in every Chromium."""
+    page = device()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    opened(page, site.link("quiet"))
+    page.get_by_label("bus").check()
+    page.click(SEND)
+    page.wait_for_selector("h1[data-state=arrived]")
+    page.wait_for_timeout(500)
+    assert said == []
+
+
 @pytest.mark.exhaustive
 def test_service_with_another_definition_takes_no_report(site: Site, device: Any) -> None:
     page = opened(device(), site.link("mixed up"))

@@ -193,7 +193,9 @@ def test_maximum_after_a_void_is_that_of_the_earlier_statement(survey: Published
 def test_forget_destroys_secrets_and_leaves_roots(survey: PublishedSurvey) -> None:
     proof = survey.write_proof("user3")
     assert survey.publisher.forget(datetime.now(UTC) - timedelta(days=1)) == 0
+    assert survey.publisher.has_proofs(survey.collection.name)
     assert survey.publisher.forget(datetime.now(UTC) + timedelta(days=1)) == 1
+    assert not survey.publisher.has_proofs(survey.collection.name)
     assert {path.name for path in survey.publisher._folder.iterdir()} == {"log.key", "entries"}
     assert _check(survey, survey.site, "user3", proof)
     with pytest.raises(PublicationError, match="was destroyed"):

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 39 files with the digest 13282b8085b8cb11ec4571310024dff4bca549da8035f0d4925187ac20a126fc
+// made by clients/survey/build.mjs from 39 files with the digest 83211d033e0e255a5159bebf59e5a537d491f583e84d65543bc6268fbc0d941c
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -3682,15 +3682,16 @@ function checkShown(entry) {
 function partShown(entry, token, device, deleted) {
   if (entry.about.deleted) return section(say("proof.title"), { id: "part" }, el("p", { id: "deleted" }, say("proof.deleted")));
   if (!has(entry)) return null;
-  const found = el("p", { class: "hint", id: "found" });
-  const ask = el("button", { type: "button", class: "secondary", onclick: () => proved(entry, token, found) }, say("proof.get"));
+  const published = Boolean(document.body.dataset.published);
+  const found = el("p", { class: "hint", id: "found" }, published ? "" : say("proof.not-published"));
+  const ask = published && el("button", { type: "button", class: "secondary", onclick: () => proved(entry, token, found) }, say("proof.get"));
   return section(
     say("proof.title"),
     { id: "part" },
     el("p", {}, say("proof.text")),
     checkShown(entry),
     el("p", { class: "hint" }, say("proof.others")),
-    el("p", {}, ask),
+    ask && el("p", {}, ask),
     found,
     deletion(entry, device, deleted)
   );
@@ -4461,7 +4462,8 @@ var Survey = class {
   selection() {
     const { survey } = this;
     if (!survey || survey.questions.length === survey.definition.ask) return null;
-    return el("p", { class: "hint", id: "selection" }, say("ask.selection", { ask: survey.definition.ask, count: survey.questions.length }));
+    const { ask } = survey.definition;
+    return el("p", { class: "hint", id: "selection" }, say(ask === 1 ? "ask.selection_one" : "ask.selection", { ask, count: survey.questions.length }));
   }
   /** The numbers of the questions that are selected for this person, of a survey. @param {any} [me] */
   selected(me) {
