@@ -63,7 +63,9 @@ def page() -> Iterator[str]:
             f"[`{kind.__name__}`](python/ledger.md#error-classes)" for kind in classes.get(code, ()) if kind in public
         ]
         yield from ("", f"## {code}", "", entry["meaning"], "")
-        yield from (f"- **Cause:** {entry['cause']}", f"- **Fix:** {entry['remedy']}")
+        if "cause" in entry:  # unless the meaning says it
+            yield f"- **Cause:** {entry['cause']}"
+        yield f"- **Fix:** {entry['remedy']}"
         status = [f"HTTP {STATUSES[code]}"] if code in STATUSES else []
         exits = [f"exit code {exit_code(code)}"] if exit_code(code) != 1 else []
         if shown := [*status, *exits, *named]:
