@@ -9,16 +9,6 @@ from collections.abc import Iterable
 import work
 from verdicts import CLEARLY, SAFE, Figure, account_verdict, count, is_biased, verdict
 
-ASKED = {
-    "calibrate": "σ of Gaussian noise of sensitivity 1 for (ε, δ)",
-    "compose": "ε of many reports of one user, at δ = 1e-06",
-    "spend": "charging the budget of one user, or refusing",
-    "randomize": "reports of a client, ε = 1",
-    "aggregate": "adding the reports up on the server",
-    "estimate": "from reports to the counts of all answers",
-}
-
-
 CLIENTS = """\
 Reports a second of a client: ldp-budget is given 100,000 answers at a time, the others 2,000, one by one where they
 take no more."""
@@ -207,8 +197,8 @@ def _short(results: Figure) -> str:
         for library, about in results["libraries"].items()
         if not about["after"]
     ]
-    tasks = "\n".join(f"- *{task}*: {said}" for task, said in ASKED.items())
-    return f"## In short\n\n{table(' | '.join(['library', *work.TASKS]), rows)}\n\n{tasks}"
+    said = prose("*Aggregate* adds the reports up on the server. The sections below say what the other columns are.")
+    return f"## In short\n\n{table(' | '.join(['library', *work.TASKS]), rows)}\n\n{said}"
 
 
 def _libraries(results: Figure) -> str:
