@@ -436,8 +436,8 @@ MUTANTS = (
     Mutant(
         "calibrated-noise-rounded-down",
         "accountant/ldp_budget/guarantees/gaussian_calibration.py",
-        "sensitivity / mu * ROUND_UP, math.inf)",
-        "sensitivity / mu / ROUND_UP, -math.inf)",
+        "sensitivity / mu * _ROUND_UP, math.inf)",
+        "sensitivity / mu / _ROUND_UP, -math.inf)",
         "unit/guarantees/test_gaussian_calibration.py",
     ),
     Mutant(

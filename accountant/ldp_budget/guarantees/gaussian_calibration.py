@@ -18,34 +18,33 @@ from __future__ import annotations
 import math
 import sys
 from decimal import Context, Decimal
-from numbers import Real
-from typing import TYPE_CHECKING, overload
-
-from ._gaussian_common import (
-    LAST_STEP,
-    LOG_SQRT_TAU,
-    MAX_STEPS,
-    METHODS_AGREE_EPSILON,
-    ROUND_UP,
-    SMALL_MU,
-    SQRT_2,
-    SQRT_HALF_PI,
-    SQRT_TAU,
-    check_epsilon,
-    check_target,
-    halley_step,
-    mills_fall_series,
-)
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    _Array = NDArray[np.float64]
-
 __all__ = ["gaussian_delta", "gaussian_log_delta", "gaussian_sigma", "mu_of_laplace", "mu_of_pure", "mu_of_tests"]
+
+_SQRT_2 = math.sqrt(2)
+_SQRT_TAU = math.sqrt(math.tau)
+_SQRT_HALF_PI = math.sqrt(math.pi / 2)
+_LOG_SQRT_TAU = math.log(math.tau) / 2
+
+# The relative error of μ is below 4e-14: rounding in c acts like a change of μ by a few units in the last
+# place, and the worst evaluation, m(c) − m(b) for c < 5, is off by at most 2e-15, which moves μ by
+# 2e-15 / _SMALL_MU (the largest error observed is 2.4e-14). So this factor keeps σ on the private side, with an
+# excess far below 1e-12.
+_ROUND_UP = 1 + 3e-13
+
+# Below this μ, m(c) − m(b) cancels and a Taylor series replaces it; the first term left out is below 2e-16.
+_SMALL_MU = 0.05
+# The σ of the two methods differ by a factor of about 1 + 1/(2ε). From this ε on, doubles cannot show the difference.
+_METHODS_AGREE_EPSILON = 1e13
+# Keeps μ away from subnormal numbers, which have no guaranteed relative accuracy.
+_EPSILON_MIN = 1e-300
+
+_MAX_STEPS = 30  # Four are enough for ε in [1e-8, 1000] and δ in [1e-300, 0.9].
+_LAST_STEP = 1e-5  # Halley's error after a step is of the order of the step cubed.
 
 # From this c on, Laplace's continued fraction computes Mills ratios: erfc loses digits and then underflows.
 _LARGE_C = 5.0
@@ -54,15 +53,7 @@ _DIGITS = Context(prec=60)
 _QUARTER, _HALF, _ONE, _TWO = Decimal("0.25"), Decimal("0.5"), Decimal(1), Decimal(2)
 
 
-@overload
-def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = ..., *, method: str = ...) -> float: ...
-@overload
-def gaussian_sigma(
-    epsilon: ArrayLike, delta: ArrayLike, sensitivity: ArrayLike = ..., *, method: str = ...
-) -> _Array: ...
-def gaussian_sigma(
-    epsilon: ArrayLike, delta: ArrayLike, sensitivity: ArrayLike = 1.0, *, method: str = "tail"
-) -> float | _Array:
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0, *, method: str = "tail") -> float:
     """Return the smallest standard deviation of Gaussian noise that meets (epsilon, delta).
 
     Parameters
@@ -82,8 +73,7 @@ def gaussian_sigma(
 
     Returns
     -------
-    A float if every argument is a number, otherwise an array of the broadcast shape. Never below the true
-    value, and at most 1e-12 above it, relatively.
+    Never below the true value, and at most 1e-12 above it, relatively.
 
     Raises
     ------
@@ -101,11 +91,15 @@ def gaussian_sigma(
     (4.3791, 3.7306)
     """
     _check_method(method)
-    if isinstance(epsilon, Real) and isinstance(delta, Real) and isinstance(sensitivity, Real):
-        return _sigma(float(epsilon), float(delta), float(sensitivity), method)
-    from ._gaussian_arrays import sigma_array
-
-    return sigma_array(epsilon, delta, sensitivity, method)
+    _check_target(epsilon, delta, sensitivity)
+    mu = _mu_tail(epsilon, delta)
+    if method == "exact" and epsilon < _METHODS_AGREE_EPSILON:
+        mu = _mu_exact(epsilon, delta, mu)
+    # nextafter: a subnormal product is not accurate to _ROUND_UP, only to one unit in the last place.
+    sigma = math.nextafter(sensitivity / mu * _ROUND_UP, math.inf)
+    if sigma == math.inf:
+        raise ValueError(f"sensitivity must leave sigma finite: got {sensitivity!r} with mu = {mu!r}")
+    return sigma
 
 
 def gaussian_log_delta(epsilon: float, mu: float, *, method: str = "exact") -> float:
@@ -136,13 +130,13 @@ def mu_of_pure(epsilon: float) -> float:
     1) against N(μ, 1), which is convex and so below the chords. The result is rounded up, by at most 1e-12
     relatively. Raises ValueError unless `epsilon` is finite and at least 1e-300.
     """
-    check_epsilon(epsilon)
+    _check_epsilon(epsilon)
     z = (
         _central_quantile(math.tanh(epsilon / 2))
         if epsilon < 1
         else _upper_quantile(-epsilon - math.log1p(math.exp(-epsilon)))
     )
-    return 2 * z * ROUND_UP
+    return 2 * z * _ROUND_UP
 
 
 def mu_of_laplace(epsilon: float) -> float:
@@ -153,10 +147,10 @@ def mu_of_laplace(epsilon: float) -> float:
     concave, as the hazard of the normal distribution grows, so s = ε/2 is the worst. Accuracy and errors are those of
     `mu_of_pure`.
     """
-    check_epsilon(epsilon)
+    _check_epsilon(epsilon)
     half = epsilon / 2
     z = _central_quantile(-math.expm1(-half)) if half < 0.6 else _upper_quantile(-half - math.log(2))
-    return 2 * z * ROUND_UP
+    return 2 * z * _ROUND_UP
 
 
 def mu_of_tests(tests: Iterable[tuple[Decimal, Decimal, Decimal]]) -> float:
@@ -171,7 +165,7 @@ def mu_of_tests(tests: Iterable[tuple[Decimal, Decimal, Decimal]]) -> float:
         if alarms <= 0 or misses <= 0:
             return math.inf
         ends = _quantile_of(alarms, None), _quantile_of(power, misses)
-        mu = max(mu, ends[0] - ends[1] + (abs(ends[0]) + abs(ends[1])) * (ROUND_UP - 1))
+        mu = max(mu, ends[0] - ends[1] + (abs(ends[0]) + abs(ends[1])) * (_ROUND_UP - 1))
     return mu
 
 
@@ -189,25 +183,23 @@ def _check_method(method: str) -> None:
         raise ValueError(f"method must be 'tail' or 'exact': got {method!r}")
 
 
-# -- calibration of one number, with the standard library only; `_gaussian_arrays` calibrates arrays ----------
+def _check_epsilon(epsilon: float) -> None:
+    if not _EPSILON_MIN <= epsilon <= sys.float_info.max:
+        raise ValueError(f"epsilon must be finite and > 0 (at least {_EPSILON_MIN}): got {epsilon!r}")
 
 
-def _sigma(epsilon: float, delta: float, sensitivity: float, method: str) -> float:
-    check_target(epsilon, delta, sensitivity)
-    mu = _mu_tail(epsilon, delta)
-    if method == "exact" and epsilon < METHODS_AGREE_EPSILON:
-        mu = _mu_exact(epsilon, delta, mu)
-    # nextafter: a subnormal product is not accurate to ROUND_UP, only to one unit in the last place.
-    sigma = math.nextafter(sensitivity / mu * ROUND_UP, math.inf)
-    if sigma == math.inf:
-        raise ValueError(f"sensitivity must leave sigma finite: got {sensitivity!r} with mu = {mu!r}")
-    return sigma
+def _check_target(epsilon: float, delta: float, sensitivity: float) -> None:
+    _check_epsilon(epsilon)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be > 0 and < 1: got {delta!r}")
+    if not 0 < sensitivity <= sys.float_info.max:
+        raise ValueError(f"sensitivity must be finite and > 0: got {sensitivity!r}")
 
 
 def _mu_tail(epsilon: float, delta: float) -> float:
     """Return the root of μ²/2 + zμ = ε, computed without cancellation."""
     z = _normal_quantile(delta)
-    root = math.hypot(z, SQRT_2 * math.sqrt(epsilon))
+    root = math.hypot(z, _SQRT_2 * math.sqrt(epsilon))
     return 2 * (epsilon / (z + root)) if z > 0 else root - z
 
 
@@ -219,22 +211,43 @@ def _mu_exact(epsilon: float, delta: float, mu_tail: float) -> float:
     """
     log_delta = math.log(delta)
     mu = max(mu_tail, math.sqrt(-math.tau * math.log1p(-delta * delta)))
-    for _ in range(MAX_STEPS):
+    for _ in range(_MAX_STEPS):
         c = epsilon / mu - mu / 2
         value, slope = _log_delta_exact(c, mu)
-        step = halley_step(log_delta - value, slope, c * (c + mu))
+        step = _halley_step(log_delta - value, slope, c * (c + mu))
         mu *= math.exp(step)
-        if abs(step) * max(1.0, c + mu) < LAST_STEP:
+        if abs(step) * max(1.0, c + mu) < _LAST_STEP:
             return mu
     raise ArithmeticError(f"sigma not found for epsilon = {epsilon!r}, delta = {delta!r}")
+
+
+def _halley_step(missing: float, slope: float, cb: float) -> float:
+    """Return the step in ln μ; the second derivative of ln δ is slope · (1 + cb − slope)."""
+    newton = missing / slope
+    return newton / (1 + newton * (1 + cb - slope) / 2)
+
+
+def _mills_fall_series(x: float, mu: float, mills: float) -> float:
+    """Return (m(x − h) − m(x + h)) / μ = −(m′ + h² m‴/3! + …) with h = μ/2, for μ < _SMALL_MU, given mills = m(x).
+
+    The derivatives follow from m′ = xm − 1 and m⁽ᵏ⁺¹⁾ = x m⁽ᵏ⁾ + k m⁽ᵏ⁻¹⁾.
+    """
+    first = x * mills - 1
+    second = x * first + mills
+    third = x * second + 2 * first
+    fourth = x * third + 3 * second
+    fifth = x * fourth + 4 * third
+    seventh = x * (x * fifth + 5 * fourth) + 6 * fifth
+    h2 = mu * mu / 4
+    return -(first + h2 * (third / 6 + h2 * (fifth / 120 + h2 * seventh / 5040)))
 
 
 def _log_delta_exact(c: float, mu: float) -> tuple[float, float]:
     """Return ln δ and its derivative by ln μ, which is μφ(c)/δ."""
     if c >= _LARGE_C:
         fall = _mills_fall(c, mu)
-    elif mu < SMALL_MU:
-        fall = mills_fall_series(c + mu / 2, mu, _mills(c + mu / 2))
+    elif mu < _SMALL_MU:
+        fall = _mills_fall_series(c + mu / 2, mu, _mills(c + mu / 2))
     elif c >= 0:
         fall = (_mills(c) - _mills(c + mu)) / mu
     else:  # δ may be close to 1: compute 1 − δ
@@ -254,17 +267,17 @@ def _log_delta_tail(c: float, mu: float) -> tuple[float, float]:
 
 
 def _log_density(x: float) -> float:
-    return -x / 2 * x - LOG_SQRT_TAU
+    return -x / 2 * x - _LOG_SQRT_TAU
 
 
 def _density(x: float) -> float:
-    return math.exp(-x * x / 2) / SQRT_TAU
+    return math.exp(-x * x / 2) / _SQRT_TAU
 
 
 def _mills(x: float) -> float:
     """Return m(x) = Φ(−x) / φ(x) for x >= 0."""
     if x < _LARGE_C:
-        return SQRT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / SQRT_2)
+        return _SQRT_HALF_PI * math.exp(x * x / 2) * math.erfc(x / _SQRT_2)
     rest = 0.0
     for j in range(_fraction_terms(x), 0, -1):
         rest = j / (x + rest)
@@ -299,16 +312,16 @@ def _normal_quantile(p: float) -> float:
 
 def _central_quantile(w: float) -> float:
     """Return Φ⁻¹((1 + w)/2) for 0 <= w <= 1/2, relatively accurate: two Halley steps after two terms in w."""
-    z = SQRT_HALF_PI * w * (1 + math.pi / 12 * w * w)
+    z = _SQRT_HALF_PI * w * (1 + math.pi / 12 * w * w)
     for _ in range(2):
-        newton = (w - math.erf(z / SQRT_2)) / (2 * _density(z))
+        newton = (w - math.erf(z / _SQRT_2)) / (2 * _density(z))
         z += newton / (1 - newton * z / 2)
     return z
 
 
 def _upper_quantile(log_p: float) -> float:
     """Return Φ⁻¹(1 − p) for p <= 0.3: two Halley steps after Abramowitz and Stegun 26.2.23, accurate to 4.5e-4."""
-    t = SQRT_2 * math.sqrt(-log_p)
+    t = _SQRT_2 * math.sqrt(-log_p)
     above = (0.010328 * t + 0.802853) * t + 2.515517
     below = ((0.001308 * t + 0.189269) * t + 1.432788) * t + 1
     z = t - above / below

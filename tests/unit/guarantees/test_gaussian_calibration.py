@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 import random
 import sys
-from typing import Any
 
 import mpmath
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,12 +42,12 @@ def true_delta(epsilon: float, mu: float, method: str) -> mpf:
     return tail - mpmath.exp(epsilon) * mpmath.erfc(b / mpmath.sqrt(2)) / 2
 
 
-def meets_target_tightly(target: tuple[float, float, float], sigmas: tuple[float, float], method: str) -> bool:
+def meets_target_tightly(target: tuple[float, float, float], sigma: float, method: str) -> bool:
     """True if σ is at least the true one for (ε, δ, S), and at most 1e-12 above it."""
     epsilon, delta, sensitivity = target
     with mpmath.workdps(DIGITS):
-        safe = true_delta(epsilon, sensitivity / mpf(min(sigmas)), method) <= delta
-        tight = true_delta(epsilon, sensitivity / (mpf(max(sigmas)) * (1 - TOLERANCE)), method) >= delta
+        safe = true_delta(epsilon, sensitivity / mpf(sigma), method) <= delta
+        tight = true_delta(epsilon, sensitivity / (mpf(sigma) * (1 - TOLERANCE)), method) >= delta
     return bool(safe and tight)
 
 
@@ -88,10 +86,8 @@ def golden(name: str, *columns: str) -> list[tuple[list[float], mpf]]:
 @pytest.mark.parametrize("method", METHODS)
 def test_sigma_is_safe_and_tight_in_thousands_of_cases(method: str, count: int) -> None:
     cases = random_cases(count, seed=4)
-    alone = [gaussian_sigma(*case, method=method) for case in cases]
-    in_array = gaussian_sigma(*np.array(cases).T, method=method).tolist()
-    results = zip(cases, zip(alone, in_array, strict=True), strict=True)
-    wrong = [(case, sigmas) for case, sigmas in results if not meets_target_tightly(case, sigmas, method)]
+    results = [(case, gaussian_sigma(*case, method=method)) for case in cases]
+    wrong = [(case, sigma) for case, sigma in results if not meets_target_tightly(case, sigma, method)]
     assert wrong == []
 
 
@@ -100,9 +96,8 @@ def test_sigma_far_outside_the_usual_range_equals_the_golden_value(method: str) 
     cases = golden(f"gaussian_sigma_far_{method}", "eps", "delta", "sensitivity")
     assert len(cases) == 8 * 5
     for (epsilon, delta, sensitivity), value in cases:
-        alone = gaussian_sigma(epsilon, delta, sensitivity, method=method)
-        in_array = gaussian_sigma([epsilon], delta, sensitivity, method=method).item()
-        assert value <= min(alone, in_array) <= max(alone, in_array) <= value * (1 + TOLERANCE), (epsilon, delta)
+        sigma = gaussian_sigma(epsilon, delta, sensitivity, method=method)
+        assert value <= sigma <= value * (1 + TOLERANCE), (epsilon, delta)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -133,20 +128,7 @@ def test_sigma_exact_is_at_most_sigma_tail(epsilon: float, delta: float) -> None
 
 def test_sigma_subnormal_is_rounded_up() -> None:
     smallest = 5e-324
-    sigma = gaussian_sigma(1000, 0.9, smallest)
-    assert sigma >= smallest
-    assert gaussian_sigma([1000], 0.9, smallest).tolist() == [sigma]
-
-
-# Numbers and arrays
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_sigma_of_arrays_broadcasts(method: str) -> None:
-    sigma = gaussian_sigma([[0.5], [2.0]], [1e-9, 1e-6, 1e-3], np.array(2), method=method)
-    alone = [[gaussian_sigma(e, d, 2, method=method) for d in (1e-9, 1e-6, 1e-3)] for e in (0.5, 2.0)]
-    assert sigma.shape == (2, 3)
-    np.testing.assert_allclose(sigma, alone, rtol=1e-12)
+    assert gaussian_sigma(1000, 0.9, smallest) >= smallest
 
 
 # δ of a given σ
@@ -214,10 +196,7 @@ def test_gaussian_of_mu_of_pure_dominates_randomised_response(epsilon: float, sh
 
 # Errors
 
-NAN, INF = math.nan, math.inf
 
-
-@pytest.mark.parametrize("epsilon", [1e-200, [1e-200]])
-def test_sigma_beyond_the_largest_float_raises(epsilon: Any) -> None:
+def test_sigma_beyond_the_largest_float_raises() -> None:
     with pytest.raises(ValueError, match=r"^sensitivity must leave sigma finite: got"):
-        gaussian_sigma(epsilon, 1e-300, 1e200)
+        gaussian_sigma(1e-200, 1e-300, 1e200)
