@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from .._validation import check_call
 from ..errors import InvalidParameter, LedgerError, LedgerMissing
-from ..ledger import Ledger, lifecycle
+from ..ledger import Ledger
 from ..ledger.migration_copy import Copy
 from ..ledger.migration_cutover import begin, check_empty, differences, fence, hand_over, open_target, size
+from ..ledger.models import MOVED_AWAY
 from ..ledger.verification import check_integrity, head_of
 from .connect import open_store
 from .decision_replay import DecisionReplay
@@ -74,7 +75,7 @@ def move_to(
         raise InvalidParameter("ledger", "a path or postgresql://…, because memory ends with the process", place)
     progress = on_progress or (lambda done, total: None)
     with source.reading() as reading:
-        moved, refusal = reading.end.state == lifecycle.MOVED_AWAY, lifecycle.refusal(source.name, reading)
+        moved, refusal = reading.end.state == MOVED_AWAY, reading.refusal()
     with ExitStack() as opened:
         target = None
         with suppress(LedgerMissing):

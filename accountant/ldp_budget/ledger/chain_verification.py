@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..guarantees import from_json
 from ..guarantees.fixed_point import Costs
-from . import lifecycle
 from .account_sums import HIGHEST, LOWEST, Past
 from .calendar import LIFETIME, gauges_in, window_start_micros
 from .hash_chain import Run, canonical_transaction, counters_mac, runs_in
@@ -19,7 +18,10 @@ from .models import (
     EMPTY_CHAIN,
     ERASED,
     EXPIRED,
+    IMPORTING,
     MOVED,
+    MOVED_AWAY,
+    MOVING,
     NUMBERED,
     PERIOD,
     POLICY_SET,
@@ -257,7 +259,7 @@ class Chain:
     def past(self) -> Past:
         """Return the settings of the partition, once the chain was walked; charges are decided again by them."""
         whole = self._whole
-        if whole.end.state == lifecycle.IMPORTING:  # so far it has copied entries only
+        if whole.end.state == IMPORTING:  # so far it has copied entries only
             self._copied = whole.end.entries
         return Past(whole.policies, whole.charges, self.turns, whole.periods, self._copied, whole.end.entries)
 
@@ -300,7 +302,7 @@ class Chain:
                 head, runs = chain_hash, []
         if runs:
             yield f"journal: entries {runs[0].row[0]} to {number} have no link"
-        if moved is not None and end.state not in (lifecycle.MOVING, lifecycle.MOVED_AWAY):
+        if moved is not None and end.state not in (MOVING, MOVED_AWAY):
             yield f"partitions: the ledger can be written to, and entry {moved} says that it was moved"
         tables = (
             ("priced_mechanisms", "priced mechanism", self._charges),

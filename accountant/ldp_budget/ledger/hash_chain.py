@@ -4,7 +4,7 @@ Each chain hash covers the rows that one transaction appended, and the chain has
 
 An entry's name identifies it outside the ledger, for example in a receipt. The name stays valid when the ledger is
 moved, although a move renumbers the entries. A name therefore contains the *generation* in which the entry was
-written (see `lifecycle`). In a ledger that was never moved, the name is the entry's partition and number. For a
+written (see `models.Lifecycle`). In a ledger that was never moved, the name is the entry's partition and number. For a
 reservation of an older generation, the ledger stores the current partition and number. The hash of the name
 determines the partition that stores them.
 """

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
 from ..guarantees.memoised_costs import UNLABELLED
-from . import lifecycle
-from .models import EMPTY_CHAIN, NUMBERED, REKEYED, KeyEpoch, NumberedTable
+from .models import EMPTY_CHAIN, NUMBERED, OPEN, REKEYED, KeyEpoch, NumberedTable
 from .snapshot import secret_of
 
 if TYPE_CHECKING:
@@ -91,8 +90,8 @@ def rotate(ledger: Ledger, on_progress: Progress = lambda done, total: None) -> 
 
         def take(transactions: list[Transaction]) -> None:
             for done, transaction in enumerate(transactions):
-                if transaction.end.state != lifecycle.OPEN:
-                    raise lifecycle.refusal(ledger.name, transaction)
+                if transaction.end.state != OPEN:
+                    raise transaction.refusal()
                 on_progress(done, len(transactions))
                 _take(ledger.name, transaction, new)
 

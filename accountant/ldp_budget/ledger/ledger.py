@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import LdpBudgetError, LedgerError, LedgerKeyMissing
-from . import lifecycle
 from .calendar import BOUND_SECONDS, DAY_MICROS, Clock, windows_on
 from .hash_chain import counters_mac
-from .models import PartitionHead
+from .models import IMPORTING, OPEN, PartitionHead
 from .snapshot import Reading
 from .storage import UNREADABLE, unreadable
 from .transaction import Cache, Transaction
@@ -222,8 +221,8 @@ class Ledger:
                 self._check_secret(partition, of_partition)
             if told is not None and end != told:
                 self._check_told(transaction, told, f"{NOTHING_CHARGED}.")
-            if end.state != lifecycle.OPEN and not allow_closed:
-                raise lifecycle.refusal(self.name, transaction)
+            if end.state != OPEN and not allow_closed:
+                raise transaction.refusal()
             transactions[partition] = transaction
         return transactions
 
@@ -264,8 +263,8 @@ class Ledger:
         raise _gone_back(self.name, f"partition {partition}", end.secret, mine)
 
     def _check_whole(self, reading: Reading) -> None:
-        if not self._half and reading.end.state == lifecycle.IMPORTING:
-            raise lifecycle.refusal(self.name, reading)
+        if not self._half and reading.end.state == IMPORTING:
+            raise reading.refusal()
 
     def _check_told(self, reading: Reading, told: PartitionHead | None, then: str = "") -> None:
         """Refuse a ledger that lacks entries this process has reported: an older copy, or one without its WAL."""
@@ -377,8 +376,8 @@ def check_up(ledger: Ledger) -> dict[str, str | None]:
         ledger.entries()  # a store answers soon, or says that its engine does not answer
         with ledger.reading() as reading:
             reading.newest_policies()
-            if reading.end.state != lifecycle.OPEN:
-                raise lifecycle.refusal(ledger.name, reading)
+            if reading.end.state != OPEN:
+                raise reading.refusal()
             if found["key"] is None:  # writers lock the key file
                 ledger.check_writable()
             found["clock"] = None

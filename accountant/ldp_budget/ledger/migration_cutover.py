@@ -27,9 +27,22 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LedgerError
-from . import key_rotation, lifecycle
+from . import key_rotation
 from .ledger import is_fresh
-from .models import CLOCK, COPIED, MOVED, PERIOD, POLICY_SET, REKEYED, REOPENED, Closing
+from .models import (
+    CLOCK,
+    COPIED,
+    IMPORTING,
+    MOVED,
+    MOVED_AWAY,
+    MOVING,
+    OPEN,
+    PERIOD,
+    POLICY_SET,
+    REKEYED,
+    REOPENED,
+    Closing,
+)
 from .snapshot import by_account, parts
 
 if TYPE_CHECKING:
@@ -48,7 +61,7 @@ def check_empty(target: Ledger) -> None:
 
 
 def _check_empty(target: Ledger, end: PartitionHead) -> None:
-    if end.state == lifecycle.IMPORTING:
+    if end.state == IMPORTING:
         why = "it is left over from an interrupted move, and can never be used"
         raise LedgerError(target.name, why, hint="Remove it, or name a new place.")
     if not is_fresh(end):
@@ -59,7 +72,7 @@ def begin(source: Ledger, target: Ledger) -> str:
     """Close the empty target to all other use; return the random name of the move, which both ledgers record."""
     move = token_hex(8)
     with source.reading() as reading:
-        begun = lifecycle.importing_state(reading.end.lifecycle)
+        begun = reading.end.lifecycle.of_target()
 
     def close(transactions: list[Transaction]) -> None:
         for transaction in transactions:
@@ -77,11 +90,11 @@ def fence(source: Ledger, target: Ledger, move: str) -> None:
 
     def close(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end.state not in (lifecycle.OPEN, lifecycle.MOVING):
-                raise lifecycle.refusal(source.name, transaction)
-            if transaction.end.state == lifecycle.OPEN:
+            if transaction.end.state not in (OPEN, MOVING):
+                raise transaction.refusal()
+            if transaction.end.state == OPEN:
                 transaction.append_event(MOVED, transaction.time())
-            following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVING)
+            following = transaction.end.lifecycle.in_state(MOVING)
             transaction.set_lifecycle(following, (move, target.name, ""))
 
     source.run_in_partitions(close, source.partitions, allow_closed=True)
@@ -92,10 +105,10 @@ def hand_over(source: Ledger, target: Ledger, move: str) -> None:
 
     def close(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            if transaction.end.state != lifecycle.MOVING or lifecycle.reason_of(transaction).move != move:
+            if transaction.end.state != MOVING or transaction.closing().move != move:
                 why = f"its move to {target.name} was aborted or started again, so that place can never be used"
                 raise LedgerError(source.name, why)
-            following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVED_AWAY)
+            following = transaction.end.lifecycle.in_state(MOVED_AWAY)
             transaction.set_lifecycle(following, (move, target.name, _only(target, token)))
 
     token = _write_token(source, target, None)
@@ -105,11 +118,11 @@ def hand_over(source: Ledger, target: Ledger, move: str) -> None:
 def open_target(source: Ledger, target: Ledger) -> None:
     """Open the target of a source that was handed over, unless it is open. Raises `LedgerError` for another target."""
     with source.reading() as reading:
-        named, refusal = lifecycle.reason_of(reading), lifecycle.refusal(source.name, reading)
+        named, refusal = reading.closing(), reading.refusal()
     with target.reading() as reading:
-        if lifecycle.origin_of(reading).move != named.move:
+        if reading.origin().move != named.move:
             raise refusal
-        is_open = reading.end.state != lifecycle.IMPORTING
+        is_open = reading.end.state != IMPORTING
     if not is_open:
         token = _write_token(source, target, named)
         _record(source, named, _only(target, token))
@@ -126,9 +139,9 @@ def _only(target: Ledger, token: str) -> str:
 
 def _open(transactions: list[Transaction]) -> None:
     for transaction in transactions:
-        if transaction.end.state == lifecycle.IMPORTING:
+        if transaction.end.state == IMPORTING:
             transaction.append_event(COPIED, transaction.time())
-            transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
+            transaction.set_lifecycle(transaction.end.lifecycle.in_state(OPEN))
 
 
 def _write_token(source: Ledger, target: Ledger, named: Closing | None) -> str:
@@ -143,7 +156,7 @@ def _write_token(source: Ledger, target: Ledger, named: Closing | None) -> str:
             if named is not None and not _may_open(target, transaction, named):
                 why = f"it is a duplicate of {named.ledger}, and can never be used"
                 raise LedgerError(target.name, why, hint="Remove it.")
-            following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.IMPORTING)
+            following = transaction.end.lifecycle.in_state(IMPORTING)
             transaction.set_lifecycle(following, (token, source.name, ""))
 
     target.run_in_partitions(write, target.partitions, allow_closed=True)
@@ -155,7 +168,7 @@ def _may_open(target: Ledger, transaction: Transaction, named: Closing) -> bool:
     end = transaction.end
     written = [transaction.numbered(Closing, end.generation, change) for change in range(1, end.changes + 1)]
     tokens = [each.move for each in written if each is not None]
-    return end.state == lifecycle.IMPORTING and named.identity in [_only(target, token) for token in tokens]
+    return end.state == IMPORTING and named.identity in [_only(target, token) for token in tokens]
 
 
 def _record(source: Ledger, named: Closing, identity: str) -> None:
@@ -163,11 +176,11 @@ def _record(source: Ledger, named: Closing, identity: str) -> None:
 
     def record(transactions: list[Transaction]) -> None:
         for transaction in transactions:
-            reason = lifecycle.reason_of(transaction)
+            reason = transaction.closing()
             if (reason.move, reason.identity) != (named.move, named.identity):
                 why = f"another process has completed, or is completing, its move to {reason.ledger}"
                 raise LedgerError(source.name, why, hint="Repeat the move to the same place.")
-            following = lifecycle.next_state(transaction.end.lifecycle, lifecycle.MOVED_AWAY)
+            following = transaction.end.lifecycle.in_state(MOVED_AWAY)
             transaction.set_lifecycle(following, (named.move, named.ledger, identity))
 
     source.run_in_partitions(record, source.partitions, allow_closed=True)
@@ -179,13 +192,13 @@ def abort(source: Ledger) -> None:
     def reopen(transactions: list[Transaction]) -> None:
         for transaction in transactions:
             state = transaction.end.state
-            if state == lifecycle.MOVED_AWAY:
-                why = f"its move to {lifecycle.reason_of(transaction).ledger} is complete, and cannot be aborted"
+            if state == MOVED_AWAY:
+                why = f"its move to {transaction.closing().ledger} is complete, and cannot be aborted"
                 raise LedgerError(source.name, why)
-            if state != lifecycle.MOVING:
+            if state != MOVING:
                 raise LedgerError(source.name, "it is not being moved, so there is nothing to abort")
             transaction.append_event(REOPENED, transaction.time())
-            transaction.set_lifecycle(lifecycle.next_state(transaction.end.lifecycle, lifecycle.OPEN))
+            transaction.set_lifecycle(transaction.end.lifecycle.in_state(OPEN))
 
     source.run_in_partitions(reopen, source.partitions, allow_closed=True)
 

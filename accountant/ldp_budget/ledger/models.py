@@ -109,7 +109,12 @@ OPEN, MOVING, MOVED_AWAY, IMPORTING = range(4)
 
 
 class Lifecycle(NamedTuple):
-    """The lifecycle state of a ledger, and the number of the secret in use; see `lifecycle`."""
+    """The lifecycle state of a ledger, and the number of the secret in use.
+
+    A ledger is open, moving (closed while it is copied), moved, or importing (being filled by a move). Every partition
+    head holds the state and the number of its changes. So writers read it without an extra query, and rolling it back
+    is detected. The reason why a ledger is closed is a row of `closings`. `key_rotation` changes the secret in use.
+    """
 
     state: int = OPEN
     changes: int = 0
@@ -123,6 +128,14 @@ class Lifecycle(NamedTuple):
     def order(self) -> tuple[int, int, int]:
         """The values that never decrease, in the order of their significance."""
         return self.secret, self.generation, self.changes
+
+    def in_state(self, state: int) -> Lifecycle:
+        """Return the next lifecycle, in that state; the number of changes only grows."""
+        return self._replace(state=state, changes=self.changes + 1)
+
+    def of_target(self) -> Lifecycle:
+        """Return the lifecycle of a ledger that is being filled from one with this lifecycle."""
+        return Lifecycle(IMPORTING, 0, self.generation + 1, self.secret)
 
 
 class PartitionHead(NamedTuple):
@@ -141,7 +154,7 @@ class PartitionHead(NamedTuple):
     periods: int = 0
     """The number of times that a period was added, or the start of its windows changed."""
     state: int = OPEN
-    """The lifecycle state, see `lifecycle`; the next three fields belong to it."""
+    """The lifecycle state, see `Lifecycle`; the next three fields belong to it."""
     changes: int = 0
     generation: int = 0
     secret: int = 1

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from .._tags import part_of
-from ..errors import LedgerError, LedgerKeyMissing, UnknownName
+from ..errors import LedgerError, LedgerKeyMissing, LedgerMoved, UnknownName
 from ..guarantees import Guarantee, Memoised, from_json
 from ..guarantees.costs import ZCDP, measured
 from ..guarantees.fixed_point import LARGEST, ZERO, Costs
@@ -23,10 +23,13 @@ from ..guarantees.memoised_costs import UNLABELLED, cost_in_window, counts_in_wi
 from .calendar import LIFETIME, holds, is_lifetime, is_sliding, measure_in, name_at, scope_in, share_in, zone_key_in
 from .models import (
     CHARGES,
+    IMPORTING,
+    MOVED_AWAY,
     NUMBERED,
     RESERVED,
     VOIDED,
     AccountMacState,
+    Closing,
     Entry,
     Numbered,
     PricedMechanism,
@@ -57,6 +60,7 @@ USERS_TOGETHER = 500
 """The number of users in one query."""
 _RECORDS_TOGETHER = 5_000
 """The number of idempotency records read from one snapshot."""
+_UNKNOWN = Closing(0, 0, 0, "", "another ledger", "")
 
 Price: TypeAlias = "tuple[Decimal, Decimal]"
 """(ε, δ) of a whole plan."""
@@ -166,6 +170,24 @@ class Reading:
     def ledger_name(self) -> str:
         """The ledger's name in messages."""
         return self._clock.ledger
+
+    # -- lifecycle ----------------------------------------------------------------------------------------
+
+    def closing(self) -> Closing:
+        """Return the reason why the ledger is closed."""
+        return self.numbered(Closing, self.end.generation, self.end.changes) or _UNKNOWN
+
+    def origin(self) -> Closing:
+        """Return the move that filled the ledger, or fills it."""
+        return self.numbered(Closing, self.end.generation, 0) or _UNKNOWN
+
+    def refusal(self) -> LedgerError:
+        """Return the error with which a ledger that is not open refuses writes."""
+        reason = self.closing()
+        if self.end.state == IMPORTING:
+            why = f"it is being filled by a move from {reason.ledger}. Nothing was charged."
+            return LedgerError(self.ledger_name, why, hint="Wait until the move is complete.")
+        return LedgerMoved(self.ledger_name, reason.ledger, complete=self.end.state == MOVED_AWAY)
 
     # -- time ---------------------------------------------------------------------------------------------
 
