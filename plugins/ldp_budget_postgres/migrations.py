@@ -1,6 +1,6 @@
 """Migrations of a ledger on PostgreSQL: numbered SQL files in the folder `sql`.
 
-`0002.pre.sql` and `0002.post.sql` hold the two steps to version 2, see `ldp_budget.ledger.migrations`. No release has
+`0002.pre.sql` and `0002.post.sql` hold the two steps to version 2, see `ledger.storage.Migration`. No release has
 needed one yet. On a cluster, a table that they create is distributed by its column `partition`.
 
 The statements of a pre step must do nothing the second time, such as `CREATE TABLE IF NOT EXISTS`: an upgrade that was
@@ -13,8 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget.ledger.migrations import POST, PRE, Migration
-from ldp_budget.ledger.storage import other_tables
+from ldp_budget.ledger.storage import POST, PRE, Migration, other_tables
 
 from . import citus, schema
 

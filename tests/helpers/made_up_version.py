@@ -18,8 +18,8 @@ from pathlib import Path
 
 import ldp_budget
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.ledger.migrations import Migration
 from ldp_budget.ledger.sqlite import connection, schema
+from ldp_budget.ledger.storage import Migration
 from ldp_budget_postgres import citus, migrations, statements
 from ldp_budget_postgres import schema as server
 

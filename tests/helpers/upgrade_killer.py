@@ -37,8 +37,8 @@ import psycopg
 import made_up_version
 from ldp_budget import Accountant, LdpBudgetError, LedgerError, LedgerUpgraded
 from ldp_budget.accounting.upgrade import upgrade
-from ldp_budget.ledger.migrations import POST, PRE
 from ldp_budget.ledger.sqlite import SqliteStore, schema
+from ldp_budget.ledger.storage import POST, PRE
 from ldp_budget_postgres import PostgresStore
 from ldp_budget_postgres.schema import PARTITIONED
 from postgres_places import Empty

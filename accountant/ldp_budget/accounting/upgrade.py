@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from .._validation import shown
 from ..errors import InvalidParameter, LedgerError, NotSupported
-from ..ledger.migrations import POST, PRE
+from ..ledger.storage import POST, PRE
 from .accountant import Accountant
 from .connect import open_store
 

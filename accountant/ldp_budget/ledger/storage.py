@@ -307,6 +307,27 @@ class Attempt:
         return True
 
 
+PRE, POST = "pre", "post"
+
+
+class Migration(NamedTuple):
+    """The change of the tables to a version: SQL statements of the two steps.
+
+    `pre` runs while the version before still charges: it may only add a table, which that version does not see, and it
+    may take long. `post` runs in one short transaction, after which the tables have the new version. An open process of
+    the version before then refuses each charge and read, by `LedgerUpgraded`.
+    """
+
+    version: int
+    pre: tuple[str, ...] = ()
+    post: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names under which the two steps are recorded."""
+        return f"v{self.version}_{PRE}", f"v{self.version}_{POST}"
+
+
 class Store(Protocol):
     """Stores one ledger of one or more partitions. Safe to share between threads.
 

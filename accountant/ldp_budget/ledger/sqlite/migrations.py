@@ -1,6 +1,6 @@
 """Migrations of a ledger in SQLite, applied by sqlite-utils, and the comparison of a file's schema with its version.
 
-Loaded by an upgrade and a verification only, see `ldp_budget.ledger.migrations`.
+Loaded by an upgrade and a verification only, see `ldp_budget.ledger.storage.Migration`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 import sqlite3
 from typing import TYPE_CHECKING
 
-from ..migrations import POST, Migration
+from ..storage import POST, Migration
 from . import schema
 
 if TYPE_CHECKING:

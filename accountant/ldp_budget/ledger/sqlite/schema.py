@@ -16,7 +16,7 @@ from ..models import PartitionHead
 
 if TYPE_CHECKING:
     from ..keyed_hashing import Key
-    from ..migrations import Migration
+    from ..storage import Migration
 
 # Stored in PRAGMA user_version, so that opening a current ledger need not inspect its tables.
 SCHEMA_VERSION = 1
