@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass, field, replace
+from secrets import randbelow
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._later import registered
@@ -30,6 +31,8 @@ FORMAT = "ldp-budget collection"
 VERSION = 1
 
 _MOST_USERS = 10**7
+_SEEDS = 2**53
+"""The number of public seeds: a JSON number of any programming language holds each of them."""
 _FEW = 5
 """Number of categories that the repr of a collection shows."""
 
@@ -441,7 +444,6 @@ def collection_of(
     unbiased over its draw. `known` is the stored collection of this name. Its seed is used again, so that the same
     options make the same collection again. Raises `InvalidParameter`.
     """
-    from .public_seeds import with_seed
 
     if categories is not None:
         check_categories(categories)
@@ -451,3 +453,18 @@ def collection_of(
     options = with_seed(kind, options, None if known is None else known.mechanism)
     terms = {"minimum_group": minimum_group, "with_labels": with_labels}
     return Collection(name, kind(**options), categories, about, **terms).agreed()  # type: ignore[arg-type]
+
+
+def with_seed(kind: type[Mechanism], options: Mapping[str, Any], known: Mechanism | None) -> Mapping[str, Any]:
+    """Return options with a seed, if the mechanism has a public seed and the options leave it out.
+
+    A sketch is unbiased over the draw of its hash functions. With one seed for all collections, the same answers would
+    be counted too high, or too low, in each of them. So each collection draws its seed from the operating system, and
+    its definition stores it.
+
+    `known` is the mechanism that is already stored. If it has the same class, its seed is used again.
+    """
+    seed = str(getattr(kind, "public_seed", ""))  # the name of the field that seeds public randomness
+    if not seed or options.get(seed) is not None:
+        return options
+    return {**options, seed: getattr(known, seed) if type(known) is kind else randbelow(_SEEDS)}

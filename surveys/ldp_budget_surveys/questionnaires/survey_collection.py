@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ldp_budget._tags import ANY
 from ldp_budget._validation import check_instance, check_name, check_user, check_whole, shown
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
-from ldp_budget.registry.collections import Collection
-from ldp_budget.registry.public_seeds import with_seed
+from ldp_budget.registry.collections import Collection, with_seed
 
 from .question_selection import chosen_questions, mask_of, random_seed, seed_of
 from .questionnaire import Questionnaire, composed
