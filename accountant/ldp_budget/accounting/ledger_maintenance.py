@@ -14,13 +14,12 @@ from .._later import accountant_part
 from .._validation import check_call, check_many, check_switch, check_text, check_whole, shown, shown_with_type
 from ..errors import InvalidParameter, LedgerError, NotSupported, UnknownName
 from ..ledger import key_rotation
-from ..ledger.confirmed_journal import confirm_journal
 from ..ledger.hash_chain import Name
 from ..ledger.ledger import check_up
 from ..ledger.migration_cutover import abort
 from ..ledger.models import RECORDED
 from ..ledger.snapshot import secret_of
-from ..ledger.verification import Integrity, accepted_in, check_integrity, head_of, with_notes
+from ..ledger.verification import Integrity, accepted_in, check_integrity, confirm_journal, head_of, with_notes
 from ..ledger.window_backfill import recount_after_clock_repair
 from . import ledger_move
 from .admin_log import record_faults, record_local, records

@@ -66,8 +66,8 @@ def check_accounts(
     said: int,
     erased_users: set[bytes],
     on_progress: Progress,
-    decisions: Callable[[], Decisions | None] = lambda: None,
-    only_users: bool = False,
+    decisions: Callable[[], Decisions | None],
+    only_users: bool,
 ) -> Iterator[str]:
     """Yield the problems of the first `opened` accounts; the partition head claims that there are `said`.
 

@@ -19,10 +19,9 @@ from ldp_budget.errors import LedgerError
 from ldp_budget.guarantees.fixed_point import ZERO, Costs
 from ldp_budget.ledger.calendar import LIFETIME, from_micros
 from ldp_budget.ledger.checked_sums import checked_sums
-from ldp_budget.ledger.confirmed_journal import confirm_journal
 from ldp_budget.ledger.models import CHARGED, NUMBERED, VOIDED, BatchRunRecord
 from ldp_budget.ledger.snapshot import covered, parts
-from ldp_budget.ledger.verification import head_of
+from ldp_budget.ledger.verification import confirm_journal, head_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
