@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget._validation import check_many, check_text, shown
 from ldp_budget.accounting.admin_records import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
-from ldp_budget.accounting.principals import Principal
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.errors import InvalidParameter, LedgerError, NameTaken, UnknownName
 
 from .admin_log_projection import FRESH_SECONDS, Projection, RecordLog

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from ldp_budget.accounting.accountant import Accountant
     from ldp_budget.accounting.admin_log import Record
+    from ldp_budget.accounting.charge_request import Principal
     from ldp_budget.accounting.limits import Limit
-    from ldp_budget.accounting.principals import Principal
 
 ALL = "policies"
 """The name of the records that demand approvals or lift the demand."""

@@ -12,7 +12,7 @@ import ldp_budget
 from ldp_budget import Accountant, Mechanism
 from ldp_budget._files import canonical_json
 from ldp_budget.accounting.admin_log import Record, _add
-from ldp_budget.accounting.principals import Principal
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.receipts import Receipt
 from ldp_budget.guarantees import Guarantee, Memoised
 from ldp_budget.registry.collections import Collection

@@ -11,8 +11,8 @@ import pytest
 from contract.acts import CURVE, coin, made, promising, send, write_record
 from fixed_clock import Clock
 from ldp_budget import Accountant, KeyConflict, UnknownName
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.plans import Plan
-from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import ReservationConflict
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry.collections import Collection

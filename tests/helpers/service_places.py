@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from contract.acts import PROMISED, Promise
 from contract.places import Place
 from ldp_budget import Accountant
-from ldp_budget.accounting.principals import LOCAL, Principal
+from ldp_budget.accounting.charge_request import LOCAL, Principal
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, Registry
 from ldp_budget_service import Settings, create_app

@@ -23,8 +23,7 @@ from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
 from ..ledger.models import RESERVED
 from . import connect
-from .charge_request import request_in
-from .principals import LOCAL, Principal
+from .charge_request import LOCAL, Principal, request_in
 from .receipts import REFUSED, BudgetExceeded
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ..errors import InvalidParameter, RecordConflict
 from ..guarantees.fixed_point import LARGEST
 from ..ledger.calendar import from_micros
 from .admin_records import KEY, body_of, fault_of, is_own, name_of_key
+from .charge_request import LOCAL
 from .policy_approval import check_key_maker
-from .principals import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..ledger import Ledger, Reading, Transaction
     from ..ledger.models import AdminLogEntry
     from ..ledger.storage import Snapshot
-    from .principals import Principal
+    from .charge_request import Principal
 
 MOST_NAME = 200
 """The largest number of characters in the name of a record."""

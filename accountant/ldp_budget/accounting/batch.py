@@ -34,7 +34,7 @@ from .receipts import REFUSED
 if TYPE_CHECKING:
     from ..ledger import Ledger, Transaction
     from ..ledger.keyed_hashing import Key
-    from .principals import Principal
+    from .charge_request import Principal
     from .receipts import Receipt
 
 PART = 1_000

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from ..ledger import Ledger
     from ..registry.collections import Collection
     from ..sdk.mechanism import Mechanism
-    from .charge_request import RequestTemplate
-    from .principals import Principal
+    from .charge_request import Principal, RequestTemplate
 
 BATCH = 50_000
 """The most users in one batch of a run."""

@@ -1,4 +1,4 @@
-"""Charge requests: arguments that are validated, priced and hashed before any transaction begins.
+"""Charge requests: arguments that are validated, priced and hashed before any transaction begins; and their callers.
 
 An idempotency key makes retries safe: a request with the key of an earlier one gets the stored response, and the work
 is not done again.
@@ -20,7 +20,6 @@ from ..ledger.models import SPENT
 from ..registry.collections import Collection
 from ..sdk.mechanism import Mechanism
 from .priced_mechanism import priced_mechanism_of
-from .principals import LOCAL, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +28,23 @@ if TYPE_CHECKING:
     from ..ledger import Account, Ledger
     from ..ledger.calendar import Window
     from ..ledger.keyed_hashing import Key
+
+
+class Principal(NamedTuple):
+    """The authenticated caller: the holder of an API key.
+
+    `number` is the number of the record that made the key. Every journal entry that the holder writes has it. For
+    `LOCAL`, which needs no key, it is 0. Idempotency keys are scoped to `name`. If the key has a `share`, its charges
+    must fit that sub-limit of each limit too.
+    """
+
+    number: int
+    name: str
+    share: str | None = None
+
+
+LOCAL = Principal(0, "")
+"""The caller on the ledger's host, without an API key."""
 
 
 def check_key(key: object) -> str:

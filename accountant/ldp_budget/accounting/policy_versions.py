@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from ..sdk.mechanism import Mechanism
     from .budget_timeline import Binding
     from .call_options import PolicyTerms
+    from .charge_request import Principal
     from .limits import Limit
     from .plans import Plan
     from .policy_approval import Proposal
-    from .principals import Principal
 
 
 # -- stored policies -------------------------------------------------------------------------------------------

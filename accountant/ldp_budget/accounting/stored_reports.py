@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from ..ledger import Ledger, Transaction
     from ..ledger.models import StoredReport
-    from .charge_request import ChargeRequest
-    from .principals import Principal
+    from .charge_request import ChargeRequest, Principal
     from .receipts import Receipt
 
 PART_BYTES = 1 << 18

@@ -30,12 +30,11 @@ from ldp_budget.accounting.budget_client import BudgetClient
 from ldp_budget.accounting.budget_timeline import check_series
 from ldp_budget.accounting.bulk_run import charge_run
 from ldp_budget.accounting.call_options import PolicyOptions, RunOptions, SeriesOptions
-from ldp_budget.accounting.charge_request import MOST_REPORTS, bound_digest, check_note
+from ldp_budget.accounting.charge_request import MOST_REPORTS, Principal, bound_digest, check_note
 from ldp_budget.accounting.limits import as_limits, as_shares
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.accounting.policy_versions import check_override
 from ldp_budget.accounting.priced_mechanism import mechanism_of
-from ldp_budget.accounting.principals import Principal
 from ldp_budget.accounting.receipts import BudgetExceeded
 from ldp_budget.accounting.reservation_settlement import check_expires
 from ldp_budget.charge_options import DEFAULT, QuoteOptions, check_options

@@ -14,8 +14,7 @@ from typing import Any
 
 from ldp_budget import KeyConflict, LedgerError
 from ldp_budget.accounting.batch import Spend
-from ldp_budget.accounting.charge_request import key_hash
-from ldp_budget.accounting.principals import Principal
+from ldp_budget.accounting.charge_request import Principal, key_hash
 from ldp_budget.accounting.receipts import name_in
 from ldp_budget.errors import ClockError, ReservationConflict, TooFewReports
 from ldp_budget.guarantees import Guarantee, Memoised, Pure

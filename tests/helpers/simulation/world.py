@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from ldp_budget import Accountant
-from ldp_budget.accounting.principals import Principal
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.errors import ClockError, KeyConflict, LdpBudgetError, LedgerError, ReservationConflict, TooFewReports
 from ldp_budget.ledger import calendar, window_backfill
 from ldp_budget.ledger.keyed_hashing import Key

@@ -12,7 +12,7 @@ import pytest
 import ldp_budget
 from command_line import CommandLine
 from ldp_budget import Accountant, Collection
-from ldp_budget.accounting.principals import LOCAL
+from ldp_budget.accounting.charge_request import LOCAL
 from pretended_windows import CONSOLE, PretendedWindows
 from service_places import Keys, shared_service
 

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import CommandLine
 from ldp_budget import Accountant
-from ldp_budget.accounting.principals import LOCAL
+from ldp_budget.accounting.charge_request import LOCAL
 from service_places import Keys, shared_service
 
 

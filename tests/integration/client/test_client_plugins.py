@@ -11,7 +11,7 @@ from contract.acts import promising
 from fixed_clock import Clock
 from foreign_libraries import events
 from ldp_budget import Accountant, Collection, InvalidParameter, NotSupported, mechanism
-from ldp_budget.accounting.principals import LOCAL
+from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry import plugins
 from ldp_budget.registry.plugins import Plugin, Registry

@@ -21,7 +21,7 @@ import pytest
 from contract.acts import coin
 from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, KeyConflict, LedgerError, NotSupported
-from ldp_budget.accounting.principals import LOCAL
+from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget_service.api.schemas import header_of
 from ldp_budget_service.client import Client, ServiceProblem
 from service_places import Keys, shared_service

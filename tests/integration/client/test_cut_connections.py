@@ -12,7 +12,7 @@ import pytest
 from contract.acts import coin, spent
 from fixed_clock import Clock
 from ldp_budget import Accountant, LedgerError
-from ldp_budget.accounting.principals import LOCAL
+from ldp_budget.accounting.charge_request import LOCAL
 from ldp_budget_service.client import Client
 from postgres_proxy import Link, Proxy
 from service_places import HOST, Keys, shared_service

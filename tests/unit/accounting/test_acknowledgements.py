@@ -13,9 +13,9 @@ from fixed_clock import Clock
 from ldp_budget import Accountant, InvalidParameter, LedgerError
 from ldp_budget.accounting import engine
 from ldp_budget.accounting.admission import Decision
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.policy_versions import latest_policy
-from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import NotSupported
 from ldp_budget.ledger.snapshot import Reading
 from ledger_inside import ledger_of, store_of

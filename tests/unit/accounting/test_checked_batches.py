@@ -8,7 +8,7 @@ import pytest
 
 from ldp_budget import Accountant, InvalidParameter, LdpBudgetError, mechanism
 from ldp_budget.accounting.batch import PART, Spend
-from ldp_budget.accounting.principals import Principal
+from ldp_budget.accounting.charge_request import Principal
 
 CALLER = Principal(1, "app", None)
 COIN = mechanism("randomized-response")(epsilon="0.1")

@@ -9,7 +9,7 @@ import pytest
 from command_line import CommandLine
 from contract.acts import coin
 from ldp_budget import Accountant
-from ldp_budget.accounting.principals import Principal
+from ldp_budget.accounting.charge_request import Principal
 
 pytestmark = pytest.mark.slow
 WHY = "Written by an early version"

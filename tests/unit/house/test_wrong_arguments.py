@@ -35,8 +35,8 @@ from ldp_budget import (
     Plan,
     mechanism,
 )
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.accounting.policies import Policy
-from ldp_budget.accounting.principals import Principal
 from ldp_budget.errors import InvalidParameter, LdpBudgetError
 from ldp_budget.guarantees import Pure
 from ldp_budget.registry import certification

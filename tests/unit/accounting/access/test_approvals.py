@@ -21,12 +21,11 @@ from ldp_budget import (
     UnknownName,
 )
 from ldp_budget.accounting.admission import ApplicablePolicy, decide
-from ldp_budget.accounting.charge_request import ChargeRequest, RequestTemplate
+from ldp_budget.accounting.charge_request import ChargeRequest, Principal, RequestTemplate
 from ldp_budget.accounting.plans import Plan
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.accounting.policy_approval import relaxations
 from ldp_budget.accounting.policy_versions import propose, with_shares
-from ldp_budget.accounting.principals import Principal
 from ldp_budget.guarantees import SAME_CHANGE_PATTERN, Memoised, Pure
 from ldp_budget.ledger import Account
 from ldp_budget.ledger.calendar import Moment

@@ -8,7 +8,7 @@ from contract.acts import check, coin
 from contract.toy_store import ToyStore
 from fixed_clock import Clock
 from ldp_budget import Accountant
-from ldp_budget.accounting.principals import Principal
+from ldp_budget.accounting.charge_request import Principal
 from ldp_budget_service.api_keys import ApiKeys
 
 pytestmark = pytest.mark.policy("lifetime=9")
