@@ -11,17 +11,21 @@ Then it writes the sums of every window, the journal entry and the idempotency r
 from __future__ import annotations
 
 import copy
+import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from .._files import canonical_json
 from .._later import Later, accountant_part
-from .._validation import check_call, check_instance, check_path, check_switch, shown
+from .._validation import check_call, check_instance, check_name, check_path, check_switch, shown
 from ..charge_options import DEFAULT, KNOWN, ChargeOptions, QuoteOptions, check_options
-from ..errors import InvalidParameter, LdpBudgetError
+from ..errors import InvalidParameter, LdpBudgetError, NameTaken, UnknownName
 from ..ledger import Ledger
 from ..ledger.calendar import BOUND_SECONDS, check_bound
 from ..ledger.models import RESERVED
+from ..registry.collections import Collection
 from . import connect
 from .charge_request import LOCAL, Principal, request_in
 from .receipts import REFUSED, BudgetExceeded
@@ -32,18 +36,16 @@ if TYPE_CHECKING:
 
     from ldp_budget_surveys.publication.books import Books
 
-    from ..ledger import checkpoints, export
+    from ..ledger import Transaction, checkpoints, export
     from ..ledger.checkpoints import Checkpointer
     from ..ledger.storage import Store
     from ..ledger.verification import Integrity
-    from ..registry.collections import Collection
     from . import (
         admin_log,
         admission,
         batch,
         bulk_run,
         call_options,
-        collections,
         engine,
         ledger_maintenance,
         policy_versions,
@@ -64,10 +66,12 @@ if TYPE_CHECKING:
     from .receipts import Balance, Receipt
     from .stored_reports import StoredReports
 else:
-    _ROOMS = "admin_log admission batch bulk_run call_options collections engine ledger_maintenance policy_versions queries"
+    _ROOMS = "admin_log admission batch bulk_run call_options engine ledger_maintenance policy_versions queries"
     for _name in (*_ROOMS.split(), "reservation_settlement", "stored_reports"):
         globals()[_name] = Later(__name__, __package__, _name)
     checkpoints, export = (Later(__name__, "ldp_budget.ledger", name) for name in ("checkpoints", "export"))
+
+_NEW_NAME = "Choose another name, because reports of the existing definition cannot be mixed with others."
 
 
 class Accountant:
@@ -774,7 +778,22 @@ class Accountant:
             NameTaken: a different collection has this name.
             InvalidParameter: `collection` is not a `Collection`.
         """
-        collections.add_collection(self._ledger, collection)
+        check_instance("collection", collection, Collection, "a `Collection`")
+        definition = canonical_json(collection.agreed().to_json())
+
+        def store(transaction: Transaction) -> None:
+            stored = transaction.collection(collection.name)
+            if stored is None:
+                transaction.add_collection(collection.name, collection.fingerprint, definition)
+            elif Collection.from_json(json.loads(stored.definition)) != collection:
+                raise NameTaken(
+                    "collection",
+                    collection.name,
+                    "exists with another definition. Nothing was changed.",
+                    hint=_NEW_NAME,
+                )
+
+        self._ledger.run(store)
 
     def collection(self, name: str) -> Collection:
         """The collection with this name.
@@ -787,7 +806,12 @@ class Accountant:
             NotSupported: the mechanism of the collection is not installed here.
             InvalidParameter: the name is not a text.
         """
-        return collections.collection(self._ledger, name)
+        check_name("name", name)
+        with self._ledger.reading() as reading:
+            stored = reading.collection(name)
+            if stored is None:
+                raise UnknownName("collection", name, [other.name for other in reading.collections()])
+        return replace(Collection.from_json(json.loads(stored.definition)), sandbox=self._ledger.key.sandbox)
 
     def collections(self) -> list[dict[str, Any]]:
         """The definitions of all collections, readable even if the plugin of a mechanism is not installed.
@@ -795,7 +819,8 @@ class Accountant:
         Raises:
             LedgerError: the ledger cannot be opened, read or trusted.
         """
-        return collections.collections(self._ledger)
+        with self._ledger.reading() as reading:
+            return [json.loads(stored.definition) for stored in reading.collections()]
 
     # -- records ------------------------------------------------------------------------------------------------
 
