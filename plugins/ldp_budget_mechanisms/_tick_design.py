@@ -25,7 +25,7 @@ from ldp_budget.sdk.tick_sets import hit_weights
 
 SHARE, TOGETHER = 0.3, 0.15
 """The shares of options, and of two of them together, for which the best design is chosen."""
-_MOST_ASKED = 20
+MOST_ASKED = 20
 _LEAST_BEND = 1e-6
 
 
@@ -163,5 +163,5 @@ def best_set(options: int, most: int, odds: float, *, pairs: bool, size: int | N
 
 def best_asked(options: int, odds: float, *, pairs: bool, size: int | None) -> Design:
     """Return how many options are asked, as `best_set`."""
-    sizes = range(1 + pairs, min(options, _MOST_ASKED) + 1) if size is None else (size,)
+    sizes = range(1 + pairs, min(options, MOST_ASKED) + 1) if size is None else (size,)
     return Design(min(sizes, key=lambda s: (_worth(asked_chances(options, s, odds), pairs=pairs), s)), 0)

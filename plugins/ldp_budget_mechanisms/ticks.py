@@ -30,10 +30,17 @@ from ldp_budget.sdk.frequency_oracle import FrequencyMechanism
 from ldp_budget.sdk.parameters import flag, integer, optional_integer, real
 from ldp_budget.sdk.report_law import rules
 from ldp_budget.sdk.share_laws import Cumulants
-from ldp_budget.sdk.tick_programs import MOST_ITEMS, MOST_TICKS, asked_program, set_program
-from ldp_budget.sdk.tick_sets import MOST_OPTIONS, TickSets, hit_weights
+from ldp_budget.sdk.tick_sets import (
+    MOST_ITEMS,
+    MOST_OPTIONS,
+    MOST_TICKS,
+    TickSets,
+    asked_program,
+    hit_weights,
+    set_program,
+)
 
-from ._tick_design import Chances, Design, best_asked, best_set
+from ._tick_design import MOST_ASKED, Chances, Design, best_asked, best_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +55,6 @@ if TYPE_CHECKING:
     from ._tick_pairs import PairLaw, Together
 
     Floats = NDArray[np.float64]
-
-_MOST_ASKED = 20
 
 
 class Ticks(FrequencyMechanism):
@@ -93,7 +98,7 @@ class Ticks(FrequencyMechanism):
             )
         if not self._asks and (m > MOST_TICKS or d + m > MOST_ITEMS):
             raise InvalidParameter("at_most", f"at most {MOST_TICKS}, or left out", m)
-        most = min(d, _MOST_ASKED) if self._asks else d
+        most = min(d, MOST_ASKED) if self._asks else d
         if self.k is not None and not 1 + self.pairs <= self.k <= most:
             raise InvalidParameter("k", f"a whole number from {1 + self.pairs} to {most}", self.k)
         least = self.threshold

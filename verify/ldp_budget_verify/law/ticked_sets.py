@@ -34,8 +34,15 @@ from typing import TYPE_CHECKING, Any
 from ldp_budget.sampling import ONE
 from ldp_budget.sdk.client_program import Program
 from ldp_budget.sdk.report_law import Worst, loss_of
-from ldp_budget.sdk.tick_programs import MOST_ITEMS, MOST_TICKS, asked_program, set_program
-from ldp_budget.sdk.tick_sets import MOST_SETS, TickSets, hit_weights
+from ldp_budget.sdk.tick_sets import (
+    MOST_ITEMS,
+    MOST_SETS,
+    MOST_TICKS,
+    TickSets,
+    asked_program,
+    hit_weights,
+    set_program,
+)
 
 from .rebuilt_programs import Rebuilt, hit_chances, likeliest
 

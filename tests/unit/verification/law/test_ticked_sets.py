@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_budget.sdk.client_program import Program
-from ldp_budget.sdk.tick_programs import asked_program, set_program
-from ldp_budget.sdk.tick_sets import TickSets
+from ldp_budget.sdk.tick_sets import TickSets, asked_program, set_program
 from ldp_budget_verify.law import Unknown, law_of
 from ldp_budget_verify.law.all_outcomes import AllOutcomes
 from ldp_budget_verify.law.ticked_sets import AskedOptions, TickedSets
