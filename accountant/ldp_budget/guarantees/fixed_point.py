@@ -252,7 +252,6 @@ def add_amounts(amounts: Amounts, others: Amounts) -> Amounts:
 costs_of: Callable[[Amounts], Costs] = partial(tuple.__new__, Costs)
 """Returns the `Costs` of a row of four amounts; it does not check the row."""
 ZERO = Costs(0, 0, 0, 0)
-UNBOUNDED = Costs(None, None, None, None)
 
 
 def _times(amount: int | None, count: int) -> int | None:

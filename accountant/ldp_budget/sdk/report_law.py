@@ -203,26 +203,6 @@ class Law:
         """
         raise NotSupported(f"reports have no relation to single answers: the law is by {self.rule}")
 
-    def contrast(self) -> tuple[dict[Any, Fraction], Fraction, Fraction]:
-        """Return (z, at_zero, at_one): the contribution of each relation, and its variances.
-
-        Of all unbiased functions of the relation, (L - 1)/χ² with the likelihood ratio L has the least variance where no
-        user holds the answer: 1/χ². Its mean is 1 for a user who holds the answer, and 0 for any other.
-
-        Raises:
-            NotSupported: a relation shows the answer for certain, or says nothing of it.
-        """
-        held, other = self.marginal()
-        if any(p and not other.get(relation) for relation, p in held.items()):
-            raise NotSupported("a report may show the answer for certain, so it has no likelihood ratio")
-        ratios = {relation: held.get(relation, Fraction(0)) / p for relation, p in other.items() if p}
-        chi = sum((other[relation] * ratio**2 for relation, ratio in ratios.items()), Fraction(0)) - 1
-        if not chi:
-            raise NotSupported("a report says nothing of the answer")
-        z = {relation: (ratio - 1) / chi for relation, ratio in ratios.items()}
-        at_one = sum((p * z[relation] ** 2 for relation, p in held.items()), Fraction(0)) - 1
-        return z, 1 / chi, at_one
-
     # -- reports of one kept draw ------------------------------------------------------------------------------------
 
     program: Program

@@ -30,7 +30,7 @@ from ldp_budget.guarantees import (
     ZeroConcentrated,
     from_json,
 )
-from ldp_budget.guarantees.fixed_point import UNBOUNDED, Costs
+from ldp_budget.guarantees.fixed_point import Costs
 
 EPSILONS = st.decimals(min_value=0, max_value=1000, allow_nan=False, places=20)
 SHARES = st.decimals(min_value=0, max_value=1, allow_nan=False, places=25)
@@ -200,7 +200,7 @@ def test_copies_cost_at_most_the_sum_and_less_than_a_unit_each_below_it(count: i
 
 
 def test_unbounded_is_unbounded_in_every_rule() -> None:
-    assert Unbounded().costs() == UNBOUNDED
+    assert Unbounded().costs() == Costs(None, None, None, None)
     assert Unbounded().describe() == {"epsilon": None, "delta": None, "kind": "unbounded", "relation": ANY_INPUTS}
 
 

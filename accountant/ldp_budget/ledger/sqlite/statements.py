@@ -45,8 +45,6 @@ _FIRST_OTHER = (
     "SELECT o.entry FROM journal s CROSS JOIN journal o WHERE s.entry = ? AND o.entry > s.entry AND o.entry <= ? AND NOT"
     f" (o.chain_hash IS NULL AND {' AND '.join(f'o.{name} IS s.{name}' for name in _ALIKE)}) ORDER BY o.entry LIMIT 1"
 )
-_CHARGE = f"priced_mechanism, fingerprint, mechanism, declared, guarantee, {_AMOUNTS}, collection, row_mac"
-_POLICY = "policy, name, version, created_at, definition, row_mac"
 _RECORD = "SELECT user_hash, key_hash, entry, number, request_digest, response, row_mac FROM idempotency_records"
 _ONE_RECORD = f"{_RECORD} WHERE user_hash = ? AND key_hash = ?"
 _SUMS_BETWEEN = (
