@@ -238,13 +238,12 @@ def store(guarantee: Guarantee, **values: Any) -> None:
         object.__setattr__(guarantee, name, value)
 
 
-def number_within(name: str, value: Number, low: int, high: float, *, open_low: bool = False) -> Decimal:
-    """Return a number as a decimal. Raises ValueError unless it is in [low, high]; (low, high] if `open_low`."""
-    left = "(" if open_low else "["
+def number_up_to(name: str, value: Number, high: float) -> Decimal:
+    """Return a number as a decimal. Raises ValueError unless it is in [0, high]."""
     try:
         number = decimal(value)
     except ValueError as error:
-        raise ValueError(f"{name} must be a number in {left}{low}, {high}]: got {shown(value)}, {error}") from None
-    if number < low or number > high or (open_low and number == low):
-        raise ValueError(f"{name} must be a number in {left}{low}, {high}]: got {value}")
+        raise ValueError(f"{name} must be a number in [0, {high}]: got {shown(value)}, {error}") from None
+    if number < 0 or number > high:
+        raise ValueError(f"{name} must be a number in [0, {high}]: got {value}")
     return number

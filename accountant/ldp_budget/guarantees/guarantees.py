@@ -66,7 +66,7 @@ from ._base import (
     fraction_of,
     fraction_text,
     from_json,
-    number_within,
+    number_up_to,
     store,
 )
 from ._bounds import (
@@ -118,7 +118,7 @@ class Pure(Guarantee):
     bound: Decimal
 
     def __post_init__(self) -> None:
-        store(self, bound=number_within("epsilon", self.bound, 0, MOST))
+        store(self, bound=number_up_to("epsilon", self.bound, MOST))
 
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, Decimal(0)
@@ -146,8 +146,8 @@ class SymmetricPair(Guarantee):
     def __post_init__(self) -> None:
         store(
             self,
-            bound=number_within("epsilon", self.bound, 0, MOST),
-            tau=number_within("tau", self.tau, 0, 1),
+            bound=number_up_to("epsilon", self.bound, MOST),
+            tau=number_up_to("tau", self.tau, 1),
         )
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -242,8 +242,8 @@ class Approximate(Guarantee):
     def __post_init__(self) -> None:
         store(
             self,
-            bound=number_within("epsilon", self.bound, 0, MOST),
-            slack=number_within("delta", self.slack, 0, 1),
+            bound=number_up_to("epsilon", self.bound, MOST),
+            slack=number_up_to("delta", self.slack, 1),
         )
 
     def loss(self) -> tuple[Decimal, Decimal]:
@@ -275,7 +275,7 @@ class ZeroConcentrated(Guarantee):
     rho: Decimal
 
     def __post_init__(self) -> None:
-        store(self, rho=number_within("rho", self.rho, 0, MOST))
+        store(self, rho=number_up_to("rho", self.rho, MOST))
 
     def loss(self) -> None:
         return None
@@ -298,7 +298,7 @@ class Laplace(Guarantee):
     bound: Decimal
 
     def __post_init__(self) -> None:
-        store(self, bound=number_within("epsilon", self.bound, 0, MOST))
+        store(self, bound=number_up_to("epsilon", self.bound, MOST))
 
     def loss(self) -> tuple[Decimal, Decimal]:
         return self.bound, Decimal(0)
@@ -337,9 +337,9 @@ class Gaussian(Guarantee):
             raise ValueError("a calibration point must have both epsilon and delta")
         store(
             self,
-            mu=number_within("mu", self.mu, 0, MOST),
-            bound=None if self.bound is None else number_within("epsilon", self.bound, 0, MOST),
-            slack=None if self.slack is None else number_within("delta", self.slack, 0, 1),
+            mu=number_up_to("mu", self.mu, MOST),
+            bound=None if self.bound is None else number_up_to("epsilon", self.bound, MOST),
+            slack=None if self.slack is None else number_up_to("delta", self.slack, 1),
         )
 
     def loss(self) -> tuple[Decimal, Decimal] | None:
@@ -372,10 +372,10 @@ class Memoised(Guarantee):
     relation: str = ANY_INPUTS
 
     def __post_init__(self) -> None:
-        cap = number_within("cap", self.cap, 0, MOST)
+        cap = number_up_to("cap", self.cap, MOST)
         if isinstance(self.curve, str | bytes) or not isinstance(self.curve, Iterable):
             raise ValueError(f"curve must be a list of numbers: got {shown(self.curve)}")
-        curve = tuple(number_within("curve", point, 0, MOST) for point in self.curve)
+        curve = tuple(number_up_to("curve", point, MOST) for point in self.curve)
         if not curve or list(curve) != sorted(curve) or curve[-1] > cap:
             raise ValueError(f"curve must be a non-decreasing list up to the cap {cap}: got {self.curve}")
         if self.relation not in RELATIONS:
@@ -515,7 +515,7 @@ class OneSided(Unbounded):
     eta: Decimal
 
     def __post_init__(self) -> None:
-        store(self, eta=number_within("eta", self.eta, 0, MOST))
+        store(self, eta=number_up_to("eta", self.eta, MOST))
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "eta": float_up(self.eta)}

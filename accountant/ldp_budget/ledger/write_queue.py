@@ -238,9 +238,9 @@ class WriteQueue:
         mine.expect_thread()
         self._put(mine)
 
-    async def run_async(self, engine: Engine, items: Sequence[Item], *, bulk: bool = False) -> list[Any]:
+    async def run_async(self, engine: Engine, items: Sequence[Item]) -> list[Any]:
         """Do the same for a task of an event loop."""
-        mine = Submission(engine, items, bulk)
+        mine = Submission(engine, items, bulk=False)
         future = mine.expect_task()
         loop = mine.loop
         assert loop is not None

@@ -154,18 +154,13 @@ def mechanisms() -> list[type[Mechanism]]:
     return [cls for cls, _ in registry().items()]
 
 
-def load_plugin(point: EntryPoint, taken: frozenset[str] | None = None) -> Plugin:
-    """Import one plugin and run its hooks. Any error becomes `Plugin.failed`.
-
-    `taken` are the names that no field of its mechanisms may have: by default those of `taken_names` for a third party.
-    """
+def load_plugin(point: EntryPoint) -> Plugin:
+    """Import one plugin and run its hooks. Any error becomes `Plugin.failed`."""
     name, version = _distribution(point)
     try:
         with importing():
             hook = _hooks_of(point.load(), name)
-            if taken is None:
-                taken = frozenset() if name == OWN_DISTRIBUTION else taken_names()
-            return Plugin(name, version, _registered(hook, taken, name == OWN_DISTRIBUTION), hooks=hook)
+            return Plugin(name, version, _registered(hook, name == OWN_DISTRIBUTION), hooks=hook)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -232,8 +227,9 @@ def _loaded(mechanism: type[Mechanism] | Deferred) -> type[Mechanism]:
     return mechanism.load() if isinstance(mechanism, Deferred) else mechanism
 
 
-def _registered(hook: pluggy.HookRelay, taken: frozenset[str], own: bool) -> tuple[type[Mechanism] | Deferred, ...]:
+def _registered(hook: pluggy.HookRelay, own: bool) -> tuple[type[Mechanism] | Deferred, ...]:
     """The mechanisms that a hook registers, each one checked; tests check those of ldp-budget itself."""
+    taken = frozenset() if own else taken_names()
     found: list[type[Mechanism] | Deferred] = []
 
     def register(mechanism: type[Mechanism] | Deferred) -> None:

@@ -46,7 +46,7 @@ def bernoulli(stream: Stream, threshold: int | npt.NDArray[np.uint64], size: int
         for part in blocks(size, _BLOCK):
             _fill_each(stream, threshold[part], bits[part])
     else:
-        _check_threshold("threshold", threshold)
+        _check_threshold(threshold)
         for part in blocks(size, _BLOCK):
             _fill(stream, threshold, bits[part])
     return bits
@@ -79,11 +79,11 @@ def _low_words(stream: Stream, count: int) -> npt.NDArray[np.uint64]:
     return words.view("<u8").reshape(count).astype(np.uint64, copy=False)
 
 
-def _check_threshold(name: str, threshold: int) -> None:
+def _check_threshold(threshold: int) -> None:
     if not isinstance(threshold, int):
-        raise TypeError(f"{name} must be an int or a uint64 array: got {type(threshold).__name__}")
+        raise TypeError(f"threshold must be an int or a uint64 array: got {type(threshold).__name__}")
     if not 0 <= threshold <= ONE:
-        raise ValueError(f"{name} must be in [0, 2**64]: got {threshold}")
+        raise ValueError(f"threshold must be in [0, 2**64]: got {threshold}")
 
 
 def _check_thresholds(thresholds: npt.NDArray[np.uint64], size: int) -> None:

@@ -134,7 +134,7 @@ class ClientMechanism(CountEstimator):
         draft, coins = self._program_at(_UNCALIBRATED), self._trace(_UNCALIBRATED).coins_used
         asked = [draft.to_json(), coins, None if self._most is None else str(self.epsilon)]
         try:
-            found = dict(kept("client", asked, self._derive))
+            found = dict(kept(asked, self._derive))
             if not self._is_of(found):  # of another client that has the same draft
                 found = self._derive()
                 if not self._is_of(found):

@@ -39,18 +39,17 @@ _kept: OrderedDict[str, Any] = OrderedDict()
 _lock = Lock()
 
 
-def kept(what: str, of: Any, derive: Callable[[], Any]) -> Any:
+def kept(of: Any, derive: Callable[[], Any]) -> Any:
     """Return what `derive` returns for these inputs: from the process, from a file, or derived now.
 
     Parameters:
-        what: the name of what is derived.
         of: all that the result depends on, as JSON: the program, and what was asked of it.
         derive: derives the result, a JSON value. What it raises is not kept.
 
     Returns:
         The result. Do not change it.
     """
-    key = hashlib.sha256(canonical_json([_FORMAT, _rules(), what, of]).encode()).hexdigest()
+    key = hashlib.sha256(canonical_json([_FORMAT, _rules(), of]).encode()).hexdigest()
     with _lock:
         if key in _kept:
             _kept.move_to_end(key)
@@ -61,7 +60,7 @@ def kept(what: str, of: Any, derive: Callable[[], Any]) -> Any:
         start = time.thread_time()
         found = [derive()]
         if time.thread_time() - start > _MOMENT:
-            _write(path, key, what, found)
+            _write(path, key, found)
     with _lock:
         _kept[key] = found[0]
         while len(_kept) > _MOST_KEPT:
@@ -107,9 +106,9 @@ def _read(path: Path, key: str) -> list[Any] | None:
         return None
 
 
-def _write(path: Path, key: str, what: str, result: list[Any]) -> None:
+def _write(path: Path, key: str, result: list[Any]) -> None:
     """Write a result, unless it is too long or the folder is full or cannot be written."""
-    data = {"format": _FORMAT, "what": what, "key": key, "result": result, "sum": _sum(key, result)}
+    data = {"format": _FORMAT, "key": key, "result": result, "sum": _sum(key, result)}
     content = json.dumps(data).encode()
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def installed(*commands: Any) -> None:
         point: Any = EntryPoint(module_of(*commands))
-        plugin = plugins.load_plugin(point, frozenset())
+        plugin = plugins.load_plugin(point)
         known = plugins.registry()
         monkeypatch.setattr(known, "plugins", [*known.plugins, plugin])
         monkeypatch.setattr(plugin_commands, "entry_points", lambda group: [point])

@@ -38,29 +38,28 @@ def files(tmp_path: Path) -> list[Path]:
 
 def test_kept_in_one_process_derives_once() -> None:
     derive = Counted({"threshold": "12"})
-    assert [kept("coin", ["program", 1], derive) for _ in range(3)] == [{"threshold": "12"}] * 3
+    assert [kept(["program", 1], derive) for _ in range(3)] == [{"threshold": "12"}] * 3
     assert derive.calls == 1
 
 
 def test_kept_in_a_file_is_read_by_the_next_process(tmp_path: Path) -> None:
-    kept("coin", ["program"], Counted("result"))
+    kept(["program"], Counted("result"))
     forget()
     later = Counted("another")
-    assert kept("coin", ["program"], later) == "result"
+    assert kept(["program"], later) == "result"
     assert later.calls == 0
     assert len(files(tmp_path)) == 1
 
 
-@pytest.mark.parametrize(("what", "of"), [("coin", ["program", 2]), ("guarantee", ["program", 1])])
-def test_kept_of_another_program_or_question_is_derived(what: str, of: Any) -> None:
-    kept("coin", ["program", 1], Counted("result"))
-    assert kept(what, of, Counted("another")) == "another"
+def test_kept_of_another_program_or_question_is_derived() -> None:
+    kept(["program", 1], Counted("result"))
+    assert kept(["program", 2], Counted("another")) == "another"
 
 
 def test_kept_with_changed_rules_is_derived_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept("coin", ["program"], Counted("result"))
+    kept(["program"], Counted("result"))
     monkeypatch.setattr(derivations, "_rules", lambda: "changed")
-    assert kept("coin", ["program"], Counted("another")) == "another"
+    assert kept(["program"], Counted("another")) == "another"
 
 
 @pytest.mark.parametrize(
@@ -74,26 +73,26 @@ def test_kept_with_changed_rules_is_derived_again(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_kept_with_a_changed_file_is_derived_again(tmp_path: Path, change: Any) -> None:
-    kept("coin", ["program"], Counted("result"))
+    kept(["program"], Counted("result"))
     (path,) = files(tmp_path)
     path.write_text(json.dumps(change(json.loads(path.read_bytes()))))
     forget()
-    assert kept("coin", ["program"], Counted("derived")) == "derived"
+    assert kept(["program"], Counted("derived")) == "derived"
 
 
 def test_kept_of_a_moment_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(derivations, "_MOMENT", 60.0)
-    assert kept("coin", ["program"], Counted(1)) == 1
+    assert kept(["program"], Counted(1)) == 1
     assert not files(tmp_path)
 
 
 def test_kept_without_a_writable_folder_is_derived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LDP_BUDGET_CERTIFICATES", str(tmp_path / "file" / "certificates.json"))
-    assert kept("coin", ["program"], Counted(1)) == 1
+    assert kept(["program"], Counted(1)) == 1
 
 
 def test_kept_of_a_failed_derivation_is_derived_again() -> None:
     with pytest.raises(ZeroDivisionError):
-        kept("coin", ["program"], lambda: 1 // 0)
-    assert kept("coin", ["program"], Counted(1)) == 1
+        kept(["program"], lambda: 1 // 0)
+    assert kept(["program"], Counted(1)) == 1
