@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .operator_forms import HUGE, RANGES
-from .value_ranges import WORD, Span
+from .value_ranges import WORD, Span, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,11 +108,6 @@ def holds(kind: Kind, span: Span) -> bool:
     if kind is BIT:
         return within(span, (0, 1))
     return within(span, (int(np.iinfo(kind).min), int(np.iinfo(kind).max)))
-
-
-def within(span: Span, other: Span) -> bool:
-    """Return True if a range is a part of another one."""
-    return other[0] <= span[0] and span[1] <= other[1]
 
 
 def type_for(spans: Sequence[Span], word: Kind) -> Kind:

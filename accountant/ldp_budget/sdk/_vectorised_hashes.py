@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._columns import BIT, LONG, Column, cast, filled, type_for, within
+from ._columns import BIT, LONG, Column, cast, filled, type_for
 from .hash_families import BloomFilters, HashFamily, polynomial_hash
-from .value_ranges import WORD, VaryingSizeError
+from .value_ranges import WORD, VaryingSizeError, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable

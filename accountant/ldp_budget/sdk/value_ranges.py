@@ -227,7 +227,7 @@ class ValueRanges:
         """
         number = literal(expression)
         if number is not None:
-            return np.int64(number) if _within((number, number), WORD) else None
+            return np.int64(number) if within((number, number), WORD) else None
         if isinstance(expression, str):
             if expression not in self._listings:
                 self._listings[expression] = self._listed_name(expression)
@@ -241,7 +241,7 @@ class ValueRanges:
         if any(part is None for part in parts):
             return None
         ends = [(int(part.min()), int(part.max())) for part in parts]
-        return _EXACT[name](*parts) if _within(_BINARY[name](*ends), WORD) else None
+        return _EXACT[name](*parts) if within(_BINARY[name](*ends), WORD) else None
 
     def _listed_name(self, name: str) -> Any:
         if name == "value":
@@ -252,7 +252,7 @@ class ValueRanges:
     def _looked_up(self, table: str, place: Expression) -> Any:
         places = self._listed(place)
         inside = places is not None and places.min() >= 0 and places.max() < len(self._tables[table])
-        fits = inside and _within(self.of_name[table], WORD)
+        fits = inside and within(self.of_name[table], WORD)
         return np.array(self._tables[table], np.int64)[places] if fits else None
 
 
@@ -332,8 +332,9 @@ def _union(spans: list[Span]) -> Span:
 
 def _in_a_word(span: Span) -> bool:
     """Return True if a machine word holds the range, signed or unsigned."""
-    return _within(span, WORD) or _within(span, (0, 2**64 - 1))
+    return within(span, WORD) or within(span, (0, 2**64 - 1))
 
 
-def _within(span: Span, other: Span) -> bool:
+def within(span: Span, other: Span) -> bool:
+    """Return True if a range is a part of another one."""
     return other[0] <= span[0] and span[1] <= other[1]

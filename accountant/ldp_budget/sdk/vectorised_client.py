@@ -24,12 +24,12 @@ import numpy as np
 
 from ..sampling.memoisation import secrets_for_each
 from . import _vectorised_draws, _vectorised_hashes, _vectorised_operators
-from ._columns import BIT, LONG, Column, Lot, bounded, cast, checked, constant, filled, kind_of, type_for, within
+from ._columns import BIT, LONG, Column, Lot, bounded, cast, checked, constant, filled, kind_of, type_for
 from ._vectorised_operators import Call, rank_in_rows
 from .client_program import DRAWS, OPERATORS, Program, record
 from .interpreter import StreamDraws, evaluate, pack_rows, run
 from .operator_forms import FORMS, HUGE
-from .value_ranges import WORD, ValueRanges, last_of, literal, names_in
+from .value_ranges import WORD, ValueRanges, last_of, literal, names_in, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
