@@ -13,7 +13,7 @@ import re
 from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._tags import check_tags
@@ -34,7 +34,7 @@ from ..guarantees.fixed_point import (
     Costs,
     canonical,
     decimal,
-    float_up,
+    float_of_units,
     from_units,
     to_capacity,
 )
@@ -332,7 +332,7 @@ class Limit:
         """
         _costs("costs", costs)
         return {
-            name: None if units is None else _plain(units, digits)
+            name: float_of_units(units, digits)
             for name, most, units, digits in zip(self.names, self.capacity, costs, _DIGITS, strict=True)
             if most is not None and digits is not None
         }
@@ -420,12 +420,6 @@ def in_zone(limit: L, key: str | None) -> L:
     moved = copy(limit)
     moved.__dict__["gauge"] = gauge
     return moved
-
-
-@lru_cache(maxsize=4096)
-def _plain(units: int, digits: int) -> float:
-    """An amount as a plain number, rounded up. Cached, because many users have equal amounts."""
-    return float_up(from_units(units, digits))
 
 
 def further_reports(

@@ -25,6 +25,7 @@ from ..guarantees.fixed_point import (
     RHO_DIGITS,
     Costs,
     float_down,
+    float_of_units,
     float_up,
     from_units,
 )
@@ -248,12 +249,12 @@ class Receipt(NamedTuple):
     @property
     def epsilon(self) -> float | None:
         """The requested ε, all reports together; None if it is unbounded."""
-        return _plain(self.cost_units.epsilon, EPSILON_DIGITS)
+        return float_of_units(self.cost_units.epsilon, EPSILON_DIGITS)
 
     @property
     def delta(self) -> float | None:
         """The requested δ, all reports together; None if it is unbounded."""
-        return _plain(self.cost_units.delta, DELTA_DIGITS)
+        return float_of_units(self.cost_units.delta, DELTA_DIGITS)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object that `spend --json` prints."""
@@ -586,10 +587,6 @@ def _numbers(limit: Limit | None, units: Costs, counted: list[bool], round_to: C
             if shown
         }
     )
-
-
-def _plain(units: int | None, digits: int) -> float | None:
-    return None if units is None else float_up(from_units(units, digits))
 
 
 def _count(reports: int) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._number_parsing import is_number
@@ -200,6 +200,12 @@ def to_capacity(amount: Decimal, digits: int) -> int:
 def from_units(units: int, digits: int) -> Decimal:
     """Return the decimal value of `units` of 10**-digits."""
     return Decimal(units).scaleb(-digits, UP)
+
+
+@lru_cache(maxsize=4096)
+def float_of_units(units: int | None, digits: int) -> float | None:
+    """Return an amount as a plain number, rounded up; None if it is unbounded. Many users have equal amounts."""
+    return None if units is None else float_up(from_units(units, digits))
 
 
 class Costs(NamedTuple):

@@ -7,7 +7,7 @@ import json
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, ZERO, float_up, from_units
+from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, ZERO, float_of_units
 from .calendar import from_micros, order_of
 from .hash_chain import Name
 from .key_rotation import secret_for
@@ -127,8 +127,8 @@ class _Shown:
             "tags": [] if charge is None else [*charge.named_tags],
             "policy": self._policies.get(entry.policy),
             "reports": entry.reports,
-            "epsilon": _amount(entry.costs.epsilon, EPSILON_DIGITS),
-            "delta": _amount(entry.costs.delta, DELTA_DIGITS),
+            "epsilon": float_of_units(entry.costs.epsilon, EPSILON_DIGITS),
+            "delta": float_of_units(entry.costs.delta, DELTA_DIGITS),
             "labelled": entry.labelled,
             "expires": None if entry.expires is None else _iso(entry.expires),
             "resolves": entry.resolves,
@@ -298,7 +298,3 @@ def _iso(micros: int) -> str:
 
 def _utc(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
-
-
-def _amount(units: int | None, digits: int) -> float | None:
-    return None if units is None else float_up(from_units(units, digits))
