@@ -18,6 +18,7 @@ from ldp_budget._validation import check_many, check_text, shown
 from ldp_budget.accounting.admin_records import ADMIN, KEY, KEY_NAME, KEY_REVOKED, SCOPES, moment_of, sets_limits
 from ldp_budget.accounting.charge_request import Principal
 from ldp_budget.errors import InvalidParameter, LedgerError, NameTaken, UnknownName
+from ldp_budget.ledger.calendar import utc_text
 
 from .admin_log_projection import FRESH_SECONDS, Projection, RecordLog
 
@@ -435,4 +436,4 @@ def _aware(option: str, moment: datetime | None) -> datetime | None:
 
 
 def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return None if moment is None else utc_text(moment.astimezone(UTC))

@@ -17,7 +17,7 @@ from .._files import canonical_json
 from .._validation import check_instance, check_text, check_whole, shown
 from ..errors import InvalidParameter, RecordConflict
 from ..guarantees.fixed_point import LARGEST
-from ..ledger.calendar import from_micros
+from ..ledger.calendar import from_micros, utc_text
 from .admin_records import KEY, body_of, fault_of, is_own, name_of_key
 from .charge_request import LOCAL
 from .policy_approval import check_key_maker
@@ -64,7 +64,7 @@ class Record:
         """A JSON object of all fields."""
         return {
             "number": self.number,
-            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "at": utc_text(self.at),
             "kind": self.kind,
             "name": self.name,
             "body": dict(self.body),

@@ -18,7 +18,7 @@ from .._validation import shown
 from ..errors import InvalidParameter, NotSupported
 from ..guarantees import Memoised
 from ..guarantees.fixed_point import ZERO, Costs, float_up
-from ..ledger.calendar import LIFETIME, PERIODS, Moment, from_micros, is_lifetime, to_micros
+from ..ledger.calendar import LIFETIME, PERIODS, Moment, from_micros, is_lifetime, to_micros, utc_text
 from ..ledger.keyed_hashing import Key, new_key
 from ..ledger.models import CHARGES
 from ..ledger.snapshot import Account, Replay, promises
@@ -79,13 +79,13 @@ class Remaining(NamedTuple):
             "capacity": limit.amounts(limit.capacity),
             "course": [
                 {
-                    "at": left.at.isoformat().replace("+00:00", "Z"),
+                    "at": utc_text(left.at),
                     "remaining": limit.amounts(left.remaining_units),
                     "refilled": left.refilled,
                 }
                 for left in self.course
             ],
-            "until": self.until.isoformat().replace("+00:00", "Z"),
+            "until": utc_text(self.until),
         }
 
 
@@ -199,7 +199,7 @@ class Binding:
             "rule": self.rule,
             "epsilon": float_up(self.epsilon),
             "delta": float_up(self.delta),
-            "binds_at": None if self.at is None else self.at.isoformat().replace("+00:00", "Z"),
+            "binds_at": None if self.at is None else utc_text(self.at),
             "report": self.report,
             "charged": self.charged,
             "never": self.never,

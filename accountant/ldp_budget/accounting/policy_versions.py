@@ -18,7 +18,7 @@ from ..charge_options import DEFAULT
 from ..composition import compose
 from ..errors import ApprovalNeeded, InvalidParameter, NotSupported
 from ..guarantees import from_json
-from ..ledger.calendar import LIFETIME, from_micros
+from ..ledger.calendar import LIFETIME, micros_text
 from ..ledger.window_backfill import fill_ahead, keep
 from ..ledger.zones import UTC_ZONE, Zone
 from .limits import Limit, as_limits, as_shares, numbered
@@ -265,7 +265,7 @@ def version_rows(reading: Reading, set_by: Mapping[int, int]) -> list[dict[str, 
             {
                 "policy": policy.name,
                 "version": policy.version,
-                "at": from_micros(stored.created_at).isoformat().replace("+00:00", "Z"),
+                "at": micros_text(stored.created_at),
                 "by": names[key],
                 "change": change(newest.get(policy.name), policy),
                 "override": reasons.get((policy.name, policy.version)),

@@ -30,7 +30,7 @@ from ..guarantees.fixed_point import (
     from_units,
 )
 from ..guarantees.guarantees import LEVELS
-from ..ledger.calendar import from_micros, window_at
+from ..ledger.calendar import from_micros, utc_text, window_at
 from ..ledger.hash_chain import Name, parse
 from ..ledger.key_rotation import secret_for
 from ..ledger.models import RESERVED, VOIDED
@@ -182,9 +182,9 @@ class LimitState(NamedTuple):
             **limit_row(limit),
             "spent": limit.amounts(self.spent_units),
             "remaining": limit.amounts(limit.remaining(self.spent_units)),
-            "resets_at": None if self.resets_at is None else _iso(self.resets_at),
+            "resets_at": None if self.resets_at is None else utc_text(self.resets_at),
             **(
-                {"returns": [{"at": _iso(at), **limit.amounts(each)} for at, each in self.returns]}
+                {"returns": [{"at": utc_text(at), **limit.amounts(each)} for at, each in self.returns]}
                 if self.returns
                 else {}
             ),
@@ -571,10 +571,6 @@ def _explain(limit: dict[str, Any], with_delta: bool) -> str:
     resets = f", resets at {limit['resets_at']}" if limit["resets_at"] else ""
     capacity, spent, left = (_amounts(limit[name], with_delta) for name in ("capacity", "spent", "remaining"))
     return f"The {name_of_row(limit)} limit ({limit['rule']}) of {capacity} has {spent} spent and {left} left{resets}"
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _numbers(limit: Limit | None, units: Costs, counted: list[bool], round_to: Callable[[Decimal], float]) -> Amounts:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._validation import check_whole
 from ..guarantees.fixed_point import float_up
-from ..ledger.calendar import DAY_MICROS, LIFETIME, from_micros, to_micros
+from ..ledger.calendar import DAY_MICROS, LIFETIME, from_micros, micros_text, to_micros
 from ..ledger.checkpoints import head_of
 from ..ledger.models import CHARGES, VOIDED
 from .policies import Policy
@@ -103,11 +103,11 @@ class Overview:
         """
         ends = [reading.end for reading in self._readings()]
         last = max((end.at for end in ends if end.at is not None), default=None)
-        head, at = self._head(None if last is None else _iso(last))
+        head, at = self._head(None if last is None else micros_text(last))
         return {
             "head": head,
             "head_at": at,
-            "last_entry_at": None if last is None else _iso(last),
+            "last_entry_at": None if last is None else micros_text(last),
             "entries": sum(end.entries for end in ends),
             "partitions": len(ends),
         }
@@ -118,7 +118,7 @@ class Overview:
             if len(self._ledger.partitions) == 1:
                 return reading.end.head, last
             found = next(reading.rows.checkpoints(max(1, reading.end.checkpoints)), None)
-        return (None, None) if found is None else (head_of(found), _iso(found.at))
+        return (None, None) if found is None else (head_of(found), micros_text(found.at))
 
     def policies(self) -> list[dict[str, Any]]:
         """Every version of every policy, newest first: its terms, its time and the API key that set it.
@@ -250,7 +250,7 @@ class Overview:
                 "tags": [*tags],
                 "charges": charges,
                 "reports": reports,
-                "last": _iso(last),
+                "last": micros_text(last),
             }
             for (mechanism, declared, collection, tags), (charges, reports, last) in found.items()
         ]
@@ -283,7 +283,7 @@ class Overview:
                 "rule": limit.rule,
                 "epsilon": float_up(limit.epsilon),
                 "delta": float_up(limit.delta),
-                "resets_at": None if end is None else _iso(to_micros(end)),
+                "resets_at": None if end is None else micros_text(to_micros(end)),
                 "users": sum(users),
                 "used": users,
             }
@@ -316,7 +316,3 @@ def _refusals(reading: Reading, since: int) -> Counter[Refusal]:
 
 def _day(day: int) -> str:
     return from_micros(day * DAY_MICROS).date().isoformat()
-
-
-def _iso(micros: int) -> str:
-    return from_micros(micros).isoformat().replace("+00:00", "Z")

@@ -376,6 +376,16 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
+def utc_text(moment: datetime) -> str:
+    """Return an aware moment in UTC as ISO 8601 text that ends with `Z`."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def micros_text(micros: int) -> str:
+    """Return a number of microseconds since 1970 as `utc_text` of its moment."""
+    return utc_text(from_micros(micros))
+
+
 # -- the clock --------------------------------------------------------------------------------------------
 
 

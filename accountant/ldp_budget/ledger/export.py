@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..guarantees.fixed_point import DELTA_DIGITS, EPSILON_DIGITS, ZERO, float_of_units
-from .calendar import from_micros, order_of
+from .calendar import from_micros, micros_text, order_of, utc_text
 from .hash_chain import Name
 from .key_rotation import secret_for
 from .models import (
@@ -32,7 +32,6 @@ from .verification import head_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
 
     from ..guarantees.fixed_point import Costs
     from .ledger import Ledger
@@ -116,7 +115,7 @@ class _Shown:
         return {
             **self._partition,
             "entry": entry.number,
-            "at": _iso(entry.at),
+            "at": micros_text(entry.at),
             "kind": entry.kind,
             "account": entry.account or None,
             **({} if self._names is None else {"user": self._names.get((self._number, entry.account))}),
@@ -130,7 +129,7 @@ class _Shown:
             "epsilon": float_of_units(entry.costs.epsilon, EPSILON_DIGITS),
             "delta": float_of_units(entry.costs.delta, DELTA_DIGITS),
             "labelled": entry.labelled,
-            "expires": None if entry.expires is None else _iso(entry.expires),
+            "expires": None if entry.expires is None else micros_text(entry.expires),
             "resolves": entry.resolves,
             "note": notes.get(entry.number),
             "by": entry.api_key or None,
@@ -258,7 +257,7 @@ def stats(ledger: Ledger) -> dict[str, Any]:
         "collections": end.collections,
         "keys": keys,
         "periods": periods,
-        "last_entry_at": None if at is None else _utc(at),
+        "last_entry_at": None if at is None else utc_text(at),
         "head": head_of(ledger),
         **({"partitions": len(ledger.partitions)} if len(ledger.partitions) > 1 else {}),
         **engine,
@@ -290,11 +289,3 @@ def _add(result: dict[str, Any], other: dict[str, Any]) -> None:
     for kind, count in other["entries_by_kind"].items():
         kinds[kind] = kinds.get(kind, 0) + count
     result["at"] = max((at for at in (result["at"], other["at"]) if at is not None), default=None)
-
-
-def _iso(micros: int) -> str:
-    return _utc(from_micros(micros))
-
-
-def _utc(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldp_budget import LdpBudgetError
 from ldp_budget.accounting.admin_records import VERIFIED
+from ldp_budget.ledger.calendar import utc_text
 
 from ..admin_log_projection import Projection
 
@@ -38,7 +39,7 @@ class Verified(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as a JSON object."""
-        return {**self._asdict(), "at": self.at.isoformat().replace("+00:00", "Z")}
+        return {**self._asdict(), "at": utc_text(self.at)}
 
 
 def _follow(last: Verified | None, record: Record) -> Verified | None:

@@ -24,6 +24,7 @@ from ldp_budget import InvalidParameter, NotSupported, UnknownName
 from ldp_budget._files import canonical_json
 from ldp_budget._validation import shown
 from ldp_budget.charge_options import DEFAULT
+from ldp_budget.ledger.calendar import utc_text
 from ldp_budget.registry.collections import collection_of
 from ldp_budget.registry.public_definition import MINIMUM_GROUP, MOST_GROUP, About
 from ldp_budget_service.api.schemas import MOST_ENTRIES
@@ -267,7 +268,7 @@ def me(invited: Invited) -> Response:
         "digest": invited.invited_to.digest,
         "key": invited.invitation.key,
         "round": invited.invitation.round,
-        "expires": invited.invitation.expires.isoformat().replace("+00:00", "Z"),
+        "expires": utc_text(invited.invitation.expires),
         **{name: value for name, value in balance.to_row().items() if name != "user"},
         "quote": _quote(invited),
         **({} if turn is None else {"turn": turn}),

@@ -20,6 +20,7 @@ from ldp_budget import InvalidParameter, Limit, NotSupported, Plan, UnknownName
 from ldp_budget._validation import shown
 from ldp_budget.accounting.limits import as_limits
 from ldp_budget.guarantees import from_json
+from ldp_budget.ledger.calendar import utc_text
 
 from ..approvals import reasons_of
 from ..auth import AuthContext, Caller, Reader, router_of
@@ -305,7 +306,7 @@ def proposals(
     policies = {policy.name: policy for policy in desk.accountant.policies()}
     found = approvals.all()[-most:]
     times = {record.number: record.at for record in desk.accountant.records(found[0].number)} if found else {}
-    rows = [{**_row(desk, policies, each), "at": _iso(times[each.number])} for each in found[::-1]]
+    rows = [{**_row(desk, policies, each), "at": utc_text(times[each.number])} for each in found[::-1]]
     return ok_with_position(position, {"demanded": approvals.demanded, "rows": rows})
 
 
@@ -408,10 +409,6 @@ def _row(desk: AuthContext, policies: Mapping[str, Policy], proposal: Proposal) 
         "ended_by": proposal.ended_by,
         "reasons": _reasons(policy, proposal) if state in ("open", "approved") else [],
     }
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _reasons(policy: Policy | None, proposal: Proposal) -> list[str]:

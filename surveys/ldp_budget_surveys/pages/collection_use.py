@@ -17,7 +17,7 @@ import numpy as np
 from ldp_budget.accounting.policies import Policy
 from ldp_budget.errors import LedgerError
 from ldp_budget.guarantees.fixed_point import ZERO, Costs
-from ldp_budget.ledger.calendar import LIFETIME, from_micros
+from ldp_budget.ledger.calendar import LIFETIME, micros_text
 from ldp_budget.ledger.checked_sums import checked_sums
 from ldp_budget.ledger.models import CHARGED, NUMBERED, VOIDED, BatchRunRecord
 from ldp_budget.ledger.snapshot import covered, parts
@@ -256,4 +256,4 @@ def _refused_in(run: BatchRunRecord) -> int:
 
 
 def _iso(micros: int | None) -> str | None:
-    return None if micros is None else from_micros(micros).isoformat().replace("+00:00", "Z")
+    return None if micros is None else micros_text(micros)
