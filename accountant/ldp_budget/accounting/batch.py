@@ -260,7 +260,7 @@ def _charge_group(transaction: Transaction, part: Part, places: Sequence[int], r
     """Charge lines of distinct users with the same template; put their results in their places."""
     template = part.lines.template(places[0])
     try:
-        terms = engine.terms_in(transaction, template.policy, template.charge, part.caller.share)
+        terms = engine.terms_in(transaction, template, part.caller.share)
     except LdpBudgetError as error:
         for place in places:
             results[place] = SpendResult(FAILED, error=error)

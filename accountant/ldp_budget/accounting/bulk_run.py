@@ -248,7 +248,7 @@ def spend_many(
 def _check_policy(ledger: Ledger, template: RequestTemplate, caller: Principal) -> None:
     """Raise an error if the policy can charge none of the users, before a batch is bound to its key."""
     with ledger.reading() as reading:
-        terms = engine.terms_in(reading, template.policy, template.charge, caller.share)
+        terms = engine.terms_in(reading, template, caller.share)
     if terms.policy.plan is not None:
         raise NotSupported(
             f"policy {terms.policy.name} has a plan, so its users cannot be charged in bulk",

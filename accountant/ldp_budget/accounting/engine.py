@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..ledger.calendar import Window
     from ..ledger.models import IdempotencyRecord
     from .admission import Decision
-    from .charge_request import ChargeRequest
+    from .charge_request import ChargeRequest, RequestTemplate
     from .priced_mechanism import PricedMechanism
     from .receipts import Receipt
 
@@ -123,7 +123,7 @@ def _priced(
     transaction: Transaction, request: ChargeRequest, account: Account
 ) -> tuple[ApplicablePolicy, ChargeCost]:
     """Return the terms and the cost of a request; most are worked out once for many requests."""
-    terms = terms_for(transaction, request)
+    terms = terms_in(transaction, request.template, request.share)
     if request.curve is not None or terms.policy.plan is not None:
         terms = load_counts(transaction, account, request, terms)
     cost = cost_of(request, terms, transaction.windows, account)
@@ -140,19 +140,14 @@ def quote(reading: Reading, request: ChargeRequest) -> Receipt:
     """Return the receipt that a charge would have now, with the status `quoted`."""
     reading.go_by_the_clock()
     account = read_accounts(reading, [request.user_hash])[request.user_hash]
-    terms = load_counts(reading, account, request, terms_for(reading, request))
+    terms = load_counts(reading, account, request, terms_in(reading, request.template, request.share))
     return decide(account, request, terms, reading.windows).receipt(QUOTED)
 
 
-def terms_for(reading: Reading, request: ChargeRequest) -> ApplicablePolicy:
-    """Apply the newest version of the request's policy to it. Raises `UnknownName`."""
-    return terms_in(reading, request.policy, request.charge, request.share)
-
-
-def terms_in(reading: Reading, policy: str, charge: PricedMechanism, share: str | None = None) -> ApplicablePolicy:
-    """Apply the newest version of a policy to a charge, through a sub-limit or none. Raises `UnknownName`."""
-    number, found = latest_policy(reading, policy)
-    return ApplicablePolicy.of(found, charge, share, number)
+def terms_in(reading: Reading, template: RequestTemplate, share: str | None) -> ApplicablePolicy:
+    """Apply the newest version of its policy to a request, through a sub-limit or none. Raises `UnknownName`."""
+    number, found = latest_policy(reading, template.policy)
+    return ApplicablePolicy.of(found, template.charge, share, number)
 
 
 def load_counts(
