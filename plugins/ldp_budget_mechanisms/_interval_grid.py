@@ -164,8 +164,3 @@ class WindowChannel:
             ("own", ["add", "first", ["div", "drawn", whole(self.high)]]),
             ("cell", ["where", ["lt", "drawn", "window"], "own", "other"]),
         )
-
-
-def _widest(reach: int, cells: int) -> int:
-    """Return the most cells that a window covers without covering all."""
-    return min(2 * reach, cells - 1)

@@ -6,7 +6,7 @@ noise, and fixed-point amounts. It imports no other room.
 
 from __future__ import annotations
 
-from ._base import ANY_INPUTS, EQUAL_IN_SAME_PLACES, RELATIONS, SAME_CHANGE_PATTERN, are_equal_in_same_places
+from ._base import ANY_INPUTS, EQUAL_IN_SAME_PLACES, SAME_CHANGE_PATTERN, are_equal_in_same_places
 from .guarantees import (
     Approximate,
     Copies,
@@ -22,15 +22,11 @@ from .guarantees import (
     Unbounded,
     ZeroConcentrated,
     from_json,
-    mu_squared_of_pure,
-    odds,
-    rho_of_pure,
 )
 
 __all__ = [
     "ANY_INPUTS",
     "EQUAL_IN_SAME_PLACES",
-    "RELATIONS",
     "SAME_CHANGE_PATTERN",
     "Approximate",
     "Copies",
@@ -47,7 +43,4 @@ __all__ = [
     "ZeroConcentrated",
     "are_equal_in_same_places",
     "from_json",
-    "mu_squared_of_pure",
-    "odds",
-    "rho_of_pure",
 ]

@@ -62,11 +62,6 @@ def mu_squared_of_laplace(epsilon: Decimal) -> Decimal:
     return UP.multiply(mu, mu)
 
 
-def odds(epsilon: Decimal) -> tuple[Decimal, Decimal]:
-    """Return a lower and an upper bound of e^ε. Mechanisms use them to round p, q and τ to the safe side."""
-    return exp_down(epsilon), exp_up(epsilon)
-
-
 @lru_cache(maxsize=1024)
 def divergence_of_pure(epsilon: Decimal, order: Decimal) -> Decimal:
     """Return the largest Rényi divergence of an ε-DP report: that of randomized response."""

@@ -74,10 +74,8 @@ from ._bounds import (
     corners,
     divergence_of_pure,
     mu_squared_of_laplace,
-    mu_squared_of_pure,
     mu_squared_of_tests,
     no_more_than_pure,
-    odds,
     pure_amounts,
     rho_of_pure,
     symmetric_amounts,
@@ -104,9 +102,6 @@ __all__ = [
     "Unbounded",
     "ZeroConcentrated",
     "from_json",
-    "mu_squared_of_pure",
-    "odds",
-    "rho_of_pure",
 ]
 
 

@@ -7,8 +7,7 @@ Of the other rooms it may import `guarantees` only.
 from __future__ import annotations
 
 from .ledger import Ledger
-from .models import Entry
 from .snapshot import Account, Reading
 from .transaction import Transaction
 
-__all__ = ["Account", "Entry", "Ledger", "Reading", "Transaction"]
+__all__ = ["Account", "Ledger", "Reading", "Transaction"]

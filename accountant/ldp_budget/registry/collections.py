@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 FORMAT = "ldp-budget collection"
 VERSION = 1
 
-_MOST_USERS = 10**7
 _SEEDS = 2**53
 """The number of public seeds: a JSON number of any programming language holds each of them."""
 _FEW = 5
