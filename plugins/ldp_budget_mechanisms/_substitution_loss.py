@@ -12,7 +12,7 @@ The set is that of subset selection (Ye and Barg 2018): it holds the true answer
 π₁ = l·A/(l·A+N-l), A its amplification, and is otherwise uniform. In order, the true answer is drawn at step i,
 unless it was drawn before, with probability γ/(γ+N-i), and every other answer not yet drawn is equally likely.
 
-All numbers are decimals of fifty digits, rounded in the direction that the caller names.
+The numbers of several draws are decimals of fifty digits, rounded in the direction that the caller names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Dec
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ldp_budget.guarantees import FinitePair
+from ldp_budget.guarantees import FinitePair, SymmetricPair
+from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up
+from ldp_budget.sampling import threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,6 +132,25 @@ class DistinctSequence(Sampling):
             WIDE_DOWN.divide(gamma, WIDE_UP.add(gamma, Decimal(self.size - step)))
             for step in range(1, self.draws + 1)
         ]
+
+
+def keep_threshold(epsilon: Decimal, size: int) -> int:
+    """Return the probability that one draw keeps the true answer, in units of 2**-64, rounded down.
+
+    Parameters:
+        epsilon: ln γ, the loss.
+        size: N, the number of answers.
+    """
+    others = Decimal(size - 1)
+    changed = UP.divide(others, DOWN.add(exp_down(epsilon), others))
+    return threshold(DOWN.subtract(_ONE, changed), up=False)
+
+
+def one_draw(epsilon: Decimal, size: int) -> SymmetricPair:
+    """Return the guarantee of one draw at ε among `size` answers: τ is the probability of one of two answers."""
+    odds = exp_up(epsilon)
+    tau = UP.divide(UP.add(odds, _ONE), DOWN.add(odds, Decimal(size - 1)))
+    return SymmetricPair(epsilon, min(tau, _ONE))
 
 
 def inclusion(odds: Decimal, size: int, draws: int) -> tuple[Decimal, Decimal]:

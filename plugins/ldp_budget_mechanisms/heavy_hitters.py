@@ -26,12 +26,14 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_below
-from ldp_budget.sampling import ONE, threshold
+from ldp_budget.guarantees import Guarantee
+from ldp_budget.guarantees.fixed_point import float_below
+from ldp_budget.sampling import ONE
 from ldp_budget.sdk.domain import Words, check_users
 from ldp_budget.sdk.mechanism import Mechanism
 from ldp_budget.sdk.parameters import integer, optional_integer, real
+
+from ._substitution_loss import keep_threshold, one_draw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,9 +127,7 @@ class HeavyHitters(Mechanism):
     @functools.cached_property
     def _keep(self) -> int:
         """The probability that a cell is kept, in units of 2**-64, rounded down."""
-        others = Decimal(self._cells - 1)
-        changed = UP.divide(others, DOWN.add(exp_down(self.epsilon), others))
-        return threshold(DOWN.subtract(Decimal(1), changed), up=False)
+        return keep_threshold(self.epsilon, self._cells)
 
     @property
     def _drawn(self) -> tuple[Fraction, Fraction]:
@@ -143,9 +143,7 @@ class HeavyHitters(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        odds = exp_up(self.epsilon)
-        tau = UP.divide(UP.add(odds, Decimal(1)), DOWN.add(odds, Decimal(self._cells - 1)))
-        return SymmetricPair(self.epsilon, min(tau, Decimal(1)))
+        return one_draw(self.epsilon, self._cells)
 
     @property
     def parameters(self) -> dict[str, Any]:

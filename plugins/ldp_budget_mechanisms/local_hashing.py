@@ -23,11 +23,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from ldp_budget.errors import InvalidParameter
-from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_below
-from ldp_budget.sampling import ONE, threshold
+from ldp_budget.guarantees import Guarantee
+from ldp_budget.guarantees.fixed_point import exp_down, float_below
+from ldp_budget.sampling import ONE
 from ldp_budget.sdk.parameters import optional_integer
 
+from ._substitution_loss import keep_threshold, one_draw
 from .count_mean_sketch import Sketch
 
 if TYPE_CHECKING:
@@ -86,15 +87,11 @@ class LocalHashing(Sketch):
     @functools.cached_property
     def _keep(self) -> int:
         """The probability that a cell is kept, in units of 2**-64, rounded down."""
-        others = Decimal(self.width - 1)
-        changed = UP.divide(others, DOWN.add(exp_down(self.epsilon), others))
-        return threshold(DOWN.subtract(Decimal(1), changed), up=False)
+        return keep_threshold(self.epsilon, self.width)
 
     @property
     def guarantee(self) -> Guarantee:
-        odds = exp_up(self.epsilon)
-        tau = UP.divide(UP.add(odds, Decimal(1)), DOWN.add(odds, Decimal(self.width - 1)))
-        return SymmetricPair(self.epsilon, min(tau, Decimal(1)))
+        return one_draw(self.epsilon, self.width)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -24,12 +24,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ldp_budget.errors import InvalidParameter, NotSupported
-from ldp_budget.guarantees import Guarantee, SymmetricPair
-from ldp_budget.guarantees.fixed_point import DOWN, UP, exp_down, exp_up, float_below
-from ldp_budget.sampling import ONE, threshold
+from ldp_budget.guarantees import Guarantee
+from ldp_budget.guarantees.fixed_point import float_below
+from ldp_budget.sampling import ONE
 from ldp_budget.sdk.channels import Comparison
 from ldp_budget.sdk.numeric_mechanism import NumericMechanism
 from ldp_budget.sdk.parameters import optional_integer, real
+
+from ._substitution_loss import keep_threshold, one_draw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,9 +95,7 @@ class RoundedResponse(NumericMechanism):
     @functools.cached_property
     def keep(self) -> int:
         """p in units of 2**-64, rounded down."""
-        others = Decimal(self.count - 1)
-        changed = UP.divide(others, DOWN.add(exp_down(self.epsilon), others))
-        return threshold(DOWN.subtract(Decimal(1), changed), up=False)
+        return keep_threshold(self.epsilon, self.count)
 
     @functools.cached_property
     def drawn(self) -> tuple[Fraction, Fraction]:
@@ -115,9 +115,7 @@ class RoundedResponse(NumericMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        odds = exp_up(self.epsilon)
-        tau = UP.divide(UP.add(odds, Decimal(1)), DOWN.add(odds, Decimal(self.count - 1)))
-        return SymmetricPair(self.epsilon, min(tau, Decimal(1)))
+        return one_draw(self.epsilon, self.count)
 
     @property
     def parameters(self) -> dict[str, Any]:
