@@ -145,6 +145,22 @@ def sums(folder: Path) -> str:
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
 
 
+# -- the npm package -------------------------------------------------------------------------------------------------
+
+_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([^)]+)\)")
+
+
+def detach_npm_package(folder: Path) -> None:
+    """Leave out of a copy of the npm package what works in a clone only: links to other folders, and scripts."""
+    readme, about = folder / "README.md", folder / "package.json"
+    readme.write_text(
+        _OUTSIDE.sub(r"\1 (`\2` in the repository)", readme.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    package = json.loads(about.read_text(encoding="utf-8"))
+    kept = {name: value for name, value in package.items() if name not in ("scripts", "devDependencies")}
+    about.write_text(f"{json.dumps(kept, indent=2, ensure_ascii=False)}\n", encoding="utf-8")
+
+
 # -- archives --------------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +225,7 @@ def build(version: str, target: Path, scratch: Path) -> None:
     about = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))
 
     _run(sys.executable, "-m", "hatchling", "build", "-d", str(target), cwd=source)
+    detach_npm_package(source / "clients/js")
     _run("npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", str(target), cwd=source / "clients/js")
     _run(sys.executable, "-m", "sphinx", "-q", "-n", "docs", str(scratch / "site"), cwd=source)
     shutil.rmtree(scratch / "site" / ".doctrees", ignore_errors=True)

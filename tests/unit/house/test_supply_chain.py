@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,6 +61,23 @@ def test_bill_of_the_image_names_its_base_by_digest() -> None:
     assert [each["name"] for each in found["components"]] == ["click", "python"]
     assert found["components"][1]["purl"] == f"pkg:docker/python@{base[2]}?tag=3.13-slim"
     assert found["components"][1]["hashes"] == [{"alg": "SHA-256", "content": "a" * 64}]
+
+
+def test_npm_package_has_no_link_and_no_script_that_needs_a_clone(tmp_path: Path) -> None:
+    """Its README linked to pages outside the tarball, and `npm test` in an installed package ended in an error."""
+    folder = tmp_path / "js"
+    folder.mkdir()
+    for name in ("README.md", "package.json"):
+        (folder / name).write_bytes((ROOT / "clients/js" / name).read_bytes())
+    release.detach_npm_package(folder)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert not [target for target in targets if target.startswith(".")]
+    assert "Randomize on devices (`docs/guides/devices.md` in the repository) is" in text
+    found = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    kept = json.loads((ROOT / "clients/js/package.json").read_text(encoding="utf-8"))
+    assert "scripts" not in found
+    assert found == {name: value for name, value in kept.items() if name not in ("scripts", "devDependencies")}
 
 
 def test_bill_of_the_npm_package_refuses_a_dependency_that_it_does_not_list() -> None:
