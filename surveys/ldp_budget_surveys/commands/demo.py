@@ -199,6 +199,7 @@ def _estimate(poll: Collection, answers: list[str], files: _Files) -> None:
     n = result.reports
     truth = [answers.count(party) / n for party in PARTIES]
     click.echo("\n6. The consistent estimate with 95 % confidence intervals, and the truth, which no server sees:")
+    click.echo("   The command reads the file that the command of step 5 writes:")
     _show_command(f"ldp-budget estimate party {files.typed('mine.reports')}")
     rows = [
         (party, *(f"{100 * share:.1f} %" for share in (estimate, lowest / n, highest / n, true)))
