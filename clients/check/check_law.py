@@ -213,6 +213,7 @@ def check_form(program):
     need(len(plain - {""}) == len(program["answers"] or []), "an answer without a sign, or two that are one")
     guarantee, report, steps = program["guarantee"], program["report"], program["steps"]
     figures = {"epsilon", "delta", *(["answer_epsilon", "lifetime_epsilon"] if program["memo"] else [])}
+    figures |= {"eta"} if guarantee.get("kind") == "one-sided" else set()
     need(
         {"epsilon", "delta"} <= guarantee.keys() <= {*figures, "kind", "relation", "words"},
         "figures that are not defined",

@@ -262,12 +262,14 @@ function checkItems({ items, answers, at_most: most }) {
 }
 
 /**
- * Refuses a guarantee with other figures than the specification names: those of repeated draws are of programs with a memo.
+ * Refuses a guarantee with other figures than the specification names: those of repeated draws are of programs with a memo,
+ * and `eta` is of the kind `one-sided`.
  * @param {any} definition
  * @throws {TypeError}
  */
 export function checkGuarantee({ guarantee, memo }) {
-  const figures = new Set(["epsilon", "delta", ...(memo ? ["answer_epsilon", "lifetime_epsilon"] : [])]);
+  const oneSided = guarantee?.kind === "one-sided" ? ["eta"] : [];
+  const figures = new Set(["epsilon", "delta", ...oneSided, ...(memo ? ["answer_epsilon", "lifetime_epsilon"] : [])]);
   needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
   for (const [key, said] of Object.entries(guarantee)) {
     if (figures.has(key)) needs(said === null || (typeof said === "string" && DECIMAL.test(said)), "a figure that is no decimal");

@@ -21,7 +21,8 @@ export function checkProgram({ input, tables, steps, memo, report, answers, at_m
  */
 export function checkForm(definition: any, within?: boolean): void;
 /**
- * Refuses a guarantee with other figures than the specification names: those of repeated draws are of programs with a memo.
+ * Refuses a guarantee with other figures than the specification names: those of repeated draws are of programs with a memo,
+ * and `eta` is of the kind `one-sided`.
  * @param {any} definition
  * @throws {TypeError}
  */

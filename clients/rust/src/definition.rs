@@ -84,9 +84,11 @@ fn check_languages(definition: &Json) -> Result<()> {
 fn check_guarantee(definition: &Json, memo: bool) -> Result<()> {
     let guarantee = definition.get("guarantee").and_then(Json::object).ok_or_else(|| Error::new("no guarantee"))?;
     needs(["epsilon", "delta"].iter().all(|key| guarantee.iter().any(|(name, _)| name == key)), "no epsilon or no delta")?;
+    let one_sided = guarantee.iter().any(|(name, said)| name == "kind" && said.text() == Some("one-sided"));
     for (key, figure) in guarantee {
         let fits = match key.as_str() {
             "epsilon" | "delta" => true,
+            "eta" => one_sided,
             "answer_epsilon" | "lifetime_epsilon" => memo,
             "kind" | "relation" | "words" => {
                 needs(figure.text().is_some(), "a guarantee whose words are no text")?;

@@ -136,6 +136,18 @@ def test_definition_has_no_float(name: str) -> None:
     look(collection(name).definition())
 
 
+def test_client_reads_the_definition_of_each_mechanism() -> None:
+    definitions = json.dumps([collection(name).definition() for name in CASES])
+    source = f"""
+        const read = {definitions}.map((definition) => {{
+            try {{ return new client.Client(definition) && ""; }}
+            catch (error) {{ return `${{definition.name}}: ${{error.message}}`; }}
+        }});
+        console.log(JSON.stringify(read));
+    """
+    assert [said for said in evaluated(source) if said] == []
+
+
 @pytest.mark.parametrize("delta", ["0", "0.0", "1e-300", "1e-30", "1e-06", "0.5", "0.999999999999"])
 def test_device_charges_epsilon_whatever_delta_is_stated(delta: str) -> None:
     """A δ of 1e-30 made a device count nothing."""

@@ -1,4 +1,4 @@
-// made by clients/survey/build.mjs from 39 files with the digest 83211d033e0e255a5159bebf59e5a537d491f583e84d65543bc6268fbc0d941c
+// made by clients/survey/build.mjs from 39 files with the digest 7d8dd84302b5cc42d4ccb498f70cf9c63015edab1056958a45fa1b7a117e538a
 // clients/survey/src/texts.js
 var texts = {};
 var language = "en";
@@ -1044,7 +1044,8 @@ function checkItems({ items, answers: answers2, at_most: most }) {
   }
 }
 function checkGuarantee({ guarantee, memo }) {
-  const figures2 = /* @__PURE__ */ new Set(["epsilon", "delta", ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
+  const oneSided = guarantee?.kind === "one-sided" ? ["eta"] : [];
+  const figures2 = /* @__PURE__ */ new Set(["epsilon", "delta", ...oneSided, ...memo ? ["answer_epsilon", "lifetime_epsilon"] : []]);
   needs(isObject(guarantee) && "epsilon" in guarantee && "delta" in guarantee, "no epsilon or no delta");
   for (const [key, said3] of Object.entries(guarantee)) {
     if (figures2.has(key)) needs(said3 === null || typeof said3 === "string" && DECIMAL.test(said3), "a figure that is no decimal");
