@@ -36,7 +36,7 @@ PLACES: list[tuple[str, str, Callable[[str], str]]] = [
     ("accountant/ldp_budget/__init__.py", r'^__version__ = "(.+)"$', _same),
     ("CITATION.cff", r'^version: "(.+)"$', _same),
     ("clients/js/package.json", r'^  "version": "(.+)",$', npm_form),
-    ("clients/c/Cargo.toml", r'^version = "(.+)"$', npm_form),
+    ("clients/c/Cargo.*", r'^version = "(.+)"$', npm_form),
     ("clients/rust/Cargo.*", r'^version = "(.+)"$', npm_form),
     ("docs/tutorials/*.md", rf"\bldp-budget(?:\[\w+\])?(?: |>=)({VERSION})", _same),
     ("docs/tutorials/examples/*/pyproject.toml", rf"\bldp-budget(?:\[\w+\])?>=({VERSION})", _same),
