@@ -82,14 +82,10 @@ def compose(
     return Bound(printed_above(total.upper), total.lower, float_up(total.delta), relation, total.order)
 
 
-def compose_delta(
-    charges: Iterable[tuple[Guarantee | HasGuarantee, int]], epsilon: float, *, rule: str = "exact"
-) -> tuple[float, float]:
-    """The best δ of `charges` at `epsilon` >= 0, as a certified (lower, upper). Only for rule "exact"."""
+def compose_delta(charges: Iterable[tuple[Guarantee | HasGuarantee, int]], epsilon: float) -> tuple[float, float]:
+    """The best δ of `charges` at `epsilon` >= 0 under the rule "exact", as a certified (lower, upper)."""
     from .pld import exact_delta
 
-    if rule_named(rule).is_filter:
-        raise NotSupported(f"rule {rule} does not compute a delta from an epsilon", hint="Use rule exact.")
     if not (isinstance(epsilon, int | float) and 0 <= epsilon < math.inf):
         raise InvalidParameter("epsilon", "a finite number >= 0", shown(epsilon))
     listed = canonical_charges(charges)

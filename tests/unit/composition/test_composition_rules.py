@@ -182,11 +182,6 @@ def test_compose_delta_needs_a_finite_epsilon(epsilon: Any) -> None:
         compose_delta([(Pure(1), 1)], epsilon)
 
 
-def test_compose_delta_uses_rule_exact() -> None:
-    with pytest.raises(NotSupported, match="exact"):
-        compose_delta([(Pure(1), 1)], 1.0, rule="basic")
-
-
 # -- filters --------------------------------------------------------------------------------------------------
 
 
