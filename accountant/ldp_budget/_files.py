@@ -181,6 +181,13 @@ def canonical_json(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
+def json_digest(value: Any) -> str:
+    """Return the SHA-256 of `value` as canonical JSON, in hexadecimal."""
+    from hashlib import sha256  # most commands need none
+
+    return sha256(canonical_json(value).encode()).hexdigest()
+
+
 class RepeatedMemberError(ValueError):
     """A JSON object has two members with one name, so it is not clear which one counts."""
 

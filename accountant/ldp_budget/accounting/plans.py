@@ -7,7 +7,6 @@ the largest ε per report that a total affords.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
@@ -16,7 +15,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from .._files import canonical_json
+from .._files import canonical_json, json_digest
 from .._validation import shown
 from ..composition import Bound, capacity, compose, measure_of, rule_named
 from ..composition.rules import crossing, in_pairs, of_one_question, whole
@@ -96,7 +95,7 @@ class Plan:
     @cached_property
     def identity(self) -> str:
         """A hash of the declaration: charges and δ. The price is not part of it, because the price is computed."""
-        return hashlib.sha256(canonical_json(self._declared()).encode()).hexdigest()
+        return json_digest(self._declared())
 
     @cached_property
     def counts(self) -> Mapping[Guarantee, int]:

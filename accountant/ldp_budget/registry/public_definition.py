@@ -7,13 +7,12 @@ fingerprint covers the declaration. The digest also covers the drawn thresholds 
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .._files import canonical_json
+from .._files import json_digest
 from ..errors import InvalidParameter
 from ..guarantees import ANY_INPUTS, Memoised, OneSided
 from ..guarantees.fixed_point import float_up
@@ -148,7 +147,7 @@ def digest_of(definition: Mapping[str, Any]) -> str:
     The definition holds no floating-point number, so every programming language gives the same text.
     """
     rest = {name: value for name, value in definition.items() if name != "digest"}
-    return hashlib.sha256(canonical_json(rest).encode()).hexdigest()
+    return json_digest(rest)
 
 
 def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:

@@ -8,14 +8,13 @@ guarantee, and the comparison of two answers; and the server, see `count_estimat
 from __future__ import annotations
 
 import functools
-import hashlib
 import time
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from .._files import canonical_json
+from .._files import json_digest
 from ..errors import InvalidParameter, LdpBudgetError, NotSupported, PluginError
 from ..guarantees import from_json
 from ..guarantees.fixed_point import exp_down, float_below, float_up
@@ -165,7 +164,7 @@ class ClientMechanism(CountEstimator):
         """Return True if this was derived from the program with that coin, which is then the one that is used."""
         program = self._program_at(int(found["coin"] or 0) or _UNCALIBRATED)
         self.__dict__["_drafted"] = program
-        return bool(found["program"] == _digest(program))
+        return bool(found["program"] == json_digest(program.to_json()))
 
     def _derive(self) -> dict[str, Any]:
         threshold, fits = self._searched()
@@ -179,7 +178,7 @@ class ClientMechanism(CountEstimator):
         coin = None if threshold is None else str(threshold)
         nothing = law.ratio == 1
         return {
-            "coin": coin, "fits": fits, "says_nothing": nothing, "guarantee": guarantee, "program": _digest(program)
+            "coin": coin, "fits": fits, "says_nothing": nothing, "guarantee": guarantee, "program": json_digest(program.to_json())
         }  # fmt: skip
 
     @property
@@ -287,10 +286,6 @@ class ClientMechanism(CountEstimator):
 
     def outcomes(self, reports: Any, first: int, second: int) -> Any:
         return self._places(reports) if self._lists else super().outcomes(reports, first, second)
-
-
-def _digest(program: Program) -> str:
-    return hashlib.sha256(canonical_json(program.to_json()).encode()).hexdigest()
 
 
 def worst_report(program: Program, law: Law) -> tuple[list[int], Any, float | None]:

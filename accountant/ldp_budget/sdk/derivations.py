@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from .._files import application_folder, canonical_json, replacing
+from .._files import application_folder, canonical_json, json_digest, replacing
 from .report_law import rules
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def kept(of: Any, derive: Callable[[], Any]) -> Any:
     Returns:
         The result. Do not change it.
     """
-    key = hashlib.sha256(canonical_json([_FORMAT, _rules(), of]).encode()).hexdigest()
+    key = json_digest([_FORMAT, _rules(), of])
     with _lock:
         if key in _kept:
             _kept.move_to_end(key)

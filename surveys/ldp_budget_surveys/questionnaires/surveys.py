@@ -86,12 +86,11 @@ question gets an equal part of the survey's. A mechanism whose estimates are bia
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Decimal
 from typing import TYPE_CHECKING, Any
 
-from ldp_budget._files import canonical_json
+from ldp_budget._files import json_digest
 from ldp_budget._validation import shown
 from ldp_budget.errors import InvalidParameter, NotSupported, UnknownName
 from ldp_budget.ledger.calendar import MOST_DAYS, days_in
@@ -276,7 +275,7 @@ class Survey:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over the canonical JSON of the definition, texts included."""
-        return hashlib.sha256(canonical_json(self.to_json()).encode()).hexdigest()
+        return json_digest(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Return the definition as a JSON object, with the keys of the TOML file."""
