@@ -24,37 +24,6 @@ from .models import (
 )
 from .tables import NamedReads, R
 
-QUERIES = {
-    "entry": "flat rows: the entry with a number",
-    "resolution": "flat rows: the entry that ended a reservation, by its number",
-    "repairs": "number and time of the clock repairs from an entry on, in order",
-    "notes_of": "the `EntryNote` rows of the entries of an account, from one number to another; values: both, account",
-    "was_charged": "a row if a user was charged under a version of a policy, by its number",
-    "first_other": "the number of the first entry above a number, up to another, that is not alike to an entry, or after"
-    " one that ends a transaction",
-    "accounts_of": "the accounts of the entries from one number to another, in order",
-    **dict.fromkeys(
-        [f"amounts {name}" for name in Costs._fields],
-        "each account with a sum in a window, with that amount, in the order of the accounts",
-    ),
-    "refusals": "the `IdempotencyRecord` rows of refusals, from one number to another, in order",
-    "waiting_of": "the waiting `StoredReport` rows of an account, in order",
-    "rounds": "the names of a collection's rounds, in the order of their sealing",
-    "report_counts": "collection, state and number of its reports, and `IN_ROUNDS` with the number in its rounds",
-    **dict.fromkeys(
-        (
-            "charges_by_mechanism",
-            "charges_by_day",
-            "refusals_by_day",
-            "refused_in_runs",
-            "users_by_sums",
-            "policies_set",
-        ),
-        "see `NamedReads`",
-    ),
-}
-"""The queries that are no selection of rows, by name, with what they yield."""
-
 FIRST_RECORD = -(2**63)
 """The position from which idempotency records are read in parts."""
 
@@ -135,7 +104,25 @@ class Snapshot(NamedReads, Protocol):
         raise NotImplementedError
 
     def ask(self, query: str, *values: Any) -> Iterable[tuple[Any, ...]]:
-        """Yield the rows of a named query: one of `QUERIES`."""
+        """Yield the rows of a named query, which is no selection of rows.
+
+        - `entry`: flat rows: the entry with a number.
+        - `resolution`: flat rows: the entry that ended a reservation, by its number.
+        - `repairs`: number and time of the clock repairs from an entry on, in order.
+        - `notes_of`: the `EntryNote` rows of the entries of an account, from one number to another; values: both, account.
+        - `was_charged`: a row if a user was charged under a version of a policy, by its number.
+        - `first_other`: the number of the first entry above a number, up to another, that is not alike to an entry, or
+          after one that ends a transaction.
+        - `accounts_of`: the accounts of the entries from one number to another, in order.
+        - `amounts NAME`, for each field of `Costs`: each account with a sum in a window, with that amount, in the order of
+          the accounts.
+        - `refusals`: the `IdempotencyRecord` rows of refusals, from one number to another, in order.
+        - `waiting_of`: the waiting `StoredReport` rows of an account, in order.
+        - `rounds`: the names of a collection's rounds, in the order of their sealing.
+        - `report_counts`: collection, state and number of its reports, and `IN_ROUNDS` with the number in its rounds.
+        - `charges_by_mechanism`, `charges_by_day`, `refusals_by_day`, `refused_in_runs`, `users_by_sums`, `policies_set`: see
+          `NamedReads`.
+        """
         raise NotImplementedError
 
     def end(self) -> tuple[PartitionHead, bytes]:
