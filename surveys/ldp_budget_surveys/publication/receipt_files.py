@@ -60,7 +60,11 @@ class Receipts:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Create the folder, and let no other process write receipts to it."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            why = f"the folder cannot be created: {error.strerror}."
+            raise ReportFileError(str(self._folder), why, hint="Name another folder for the receipts.") from None
         with alone_in(self._folder):
             yield
 

@@ -269,6 +269,18 @@ def test_interrupted_release_draws_no_report_twice(tmp_path: Path) -> None:
             release(out, collection, accountant, values, users, policy="default", receipts=folder)
 
 
+def test_release_into_a_folder_that_cannot_be_created_charges_no_one(tmp_path: Path) -> None:
+    collection, taken = a_collection(), tmp_path / "taken"
+    taken.write_text("a file", encoding="utf-8")
+    with Accountant(tmp_path / "budget.db") as accountant:
+        accountant.set_policy("default", ["lifetime=4"])
+        accountant.add_collection(collection)
+        with pytest.raises(ReportFileError, match="the folder cannot be created: File exists"):
+            release(tmp_path / "out", collection, accountant, np.arange(1), ["ada"], policy="default", receipts=taken)
+        assert accountant.stats()["users"] == 0
+    assert not list(tmp_path.glob("out*"))
+
+
 def test_release_interrupted_at_its_very_end_is_finished_by_a_repetition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
