@@ -52,16 +52,19 @@ def read_by_sql(mechanism: Any, columns: Sequence[Column]) -> ReportDigits:
     Raises:
         NotSupported: its reports have another form.
     """
-    answers, parts = len(columns), mechanism.client_program().report["parts"]
-    values = np.linspace(0, answers - 1, max(_LEAST_DRAWN, _CELLS // answers)).astype(int)
-    reports = mechanism.randomize(values, rng=0)
-    digits = [row.tobytes().hex() for row in Layout.of(reports).data(reports)]
-    match parts:
+    answers = len(columns)
+    refused = NotSupported(
+        f"SQL cannot read a report of {mechanism.name}: it is neither answers nor a bit for each answer"
+    )
+    match mechanism.client_program().report["parts"]:
         case [["packed", _, int(bits)]] if bits == answers:
             codes = [(2 * (each >> 3) + (1 if each & 4 else 2), _DIGITS[each & 3]) for each in range(answers)]
             says = "strpos(a.code, substr(c.hex, a.digit, 1)) > 0"
             found = ReportDigits(codes, says, f"length(hex) = {2 * -(-answers // 8)}")
-            said = [[each[digit - 1] in code for digit, code in codes] for each in digits]
+
+            def said_in(each: str) -> list[bool]:
+                return [each[digit - 1] in code for digit, code in codes]
+
         case [["uint", _, int(size), int(numbers)]] if answers <= 256**size:
             codes = [(0, each.to_bytes(size, "little").hex()) for each in range(answers)]
             places, most = range(0, 2 * size * numbers, 2 * size), (answers - 1).to_bytes(size, "big").hex()
@@ -69,17 +72,20 @@ def read_by_sql(mechanism: Any, columns: Sequence[Column]) -> ReportDigits:
             tests = [f"{_swapped('hex', place + 1, size)} <= '{most}'" for place in places]
             valid = " and ".join([f"length(hex) = {2 * size * numbers}", *tests])
             found = ReportDigits(codes, says, valid, size if numbers == 1 else None)
-            said = [
-                [code in {each[place : place + 2 * size] for place in places} for _, code in codes] for each in digits
-            ]
+
+            def said_in(each: str) -> list[bool]:
+                numbered = {each[place : place + 2 * size] for place in places}
+                return [code in numbered for _, code in codes]
+
         case _:
-            said = []
+            raise refused
+    values = np.linspace(0, answers - 1, max(_LEAST_DRAWN, _CELLS // answers)).astype(int)
+    reports = mechanism.randomize(values, rng=0)
+    said = [said_in(row.tobytes().hex()) for row in Layout.of(reports).data(reports)]
     contributions = mechanism.contributions(reports)
     known = [column.raw(contributions[:, place]) for place, column in enumerate(columns)]
     if not np.array_equal(said, np.transpose(known)):
-        raise NotSupported(
-            f"SQL cannot read a report of {mechanism.name}: it is neither answers nor a bit for each answer"
-        )
+        raise refused
     return found
 
 

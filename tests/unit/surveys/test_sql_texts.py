@@ -38,6 +38,16 @@ def test_sql_of_reports_that_it_cannot_read_is_refused_with_the_reason_and_anoth
     assert "ldp-budget contributions mood FILES --out x.parquet" in str(refused.value)
 
 
+def test_sql_of_reports_in_another_form_is_refused_before_any_report_is_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It drew 52,428 reports of olh, which took a minute, and refused them by their form."""
+    hashed = of("olh", epsilon=1, domain_size=5).agreed()
+    monkeypatch.setattr(type(hashed.mechanism), "randomize", lambda *_, **__: pytest.fail("reports were drawn"))
+    with pytest.raises(NotSupported, match="cannot read a report of olh"):
+        macros(hashed, "duckdb")
+
+
 def test_sql_of_a_name_that_postgres_would_cut_is_refused() -> None:
     long = of("grr", "n" * 57, epsilon=1, domain_size=2)
     with pytest.raises(NotSupported, match="at most 63 bytes"):
