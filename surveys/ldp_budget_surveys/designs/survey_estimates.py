@@ -124,8 +124,8 @@ class SurveyFiles:
 
     @property
     def round_column(self) -> str | None:
-        """The column that says in which file a report is; None for a single file."""
-        return (ROUND if self.rounds else FILE) if len(self.files) > 1 else None
+        """The column that says in which round or file a report is; None for a single file without a round."""
+        return ROUND if self.rounds else FILE if len(self.files) > 1 else None
 
     def _numbered(self, public: PublicAttributes, number: int) -> PublicAttributes:
         column = self.round_column

@@ -135,6 +135,18 @@ def test_estimate_by_round_shows_the_level_of_all_parts_and_the_changes(health: 
     assert (f"{WEEKS[4]}.reports", f"{WEEKS[0]}.reports") in pairs
 
 
+def test_estimate_by_round_of_a_single_file_has_one_round(health: CommandLine, tmp_path: Path) -> None:
+    week(health, tmp_path, WEEKS[0])
+    file = tmp_path / f"{WEEKS[0]}.reports"
+    found = health.json("estimate", "health", file, "--by-round")["smoke"]
+    assert [each["group"] for each in found["groups"]] == [file.name]
+    shares = [
+        [(row["share"], row["share_low"], row["share_high"]) for row in each["answers"]]
+        for each in (found, *found["groups"])
+    ]
+    assert shares[0] == shares[1]
+
+
 def unequal_weeks(health: CommandLine, folder: Path) -> list[Path]:
     """Five weeks of a panel in two regions; every other week only a third of the members can be reached."""
     for place, day in enumerate(WEEKS):
