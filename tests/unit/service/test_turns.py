@@ -26,7 +26,8 @@ SURVEY = Survey.from_json(
         "questions": [{"name": "smoke", "kind": "yes-no"}],
     }
 )
-USERS = [f"m{number}" for number in range(12)]
+USERS = [f"m{number}" for number in range(120)]
+"""So many that each turn has some, whatever the ledger's key is."""
 
 
 @pytest.fixture
@@ -56,8 +57,9 @@ def turns(panel: Accountant) -> dict[str, bool]:
 
 def test_report_is_taken_from_those_whose_turn_it_is_alone(panel: Accountant) -> None:
     found = turns(panel)
-    assert {*found.values()} == {True, False}
-    for user, asked in found.items():
+    some = [user for which in (True, False) for user in [user for user in USERS if found[user] is which][:3]]
+    assert len(some) == 6
+    for user, asked in ((user, found[user]) for user in some):
         me, said = answer(panel, user)
         assert me["turn"]["now"] is asked
         assert said.status_code == (200 if asked else 409)
