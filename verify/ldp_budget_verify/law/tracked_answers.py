@@ -182,7 +182,8 @@ class TrackedAnswers(Law):
         The numbers that carry marks are drawn without the input, so which of the two answers is among them is a case.
         """
         masses, floor, cases = self.factor.masses, self.factor.floor, []
-        for _, group in groupby(range(len(masses)), lambda place: _listed(self.relations[place])):
+        listed = list(map(_listed, self.relations))
+        for _, group in groupby(range(len(masses)), listed.__getitem__):
             places = list(group)
             chance = sum((masses[place][0] for place in places), Fraction(0))
             own = tuple((masses[place][0] / chance, masses[place][1] / chance) for place in places)
