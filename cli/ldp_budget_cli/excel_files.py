@@ -57,11 +57,13 @@ def wants_file() -> bool:
 
 def save_balances(rows: Iterable[Row], policy: str) -> None:
     """Write the amounts of users, if a file was requested."""
-    save_figures(list(rows), _BALANCE, lambda row, column: "General", {"policy": policy})
+    save_figures(rows, _BALANCE, lambda row, column: "General", {"policy": policy})
 
 
-def save_figures(rows: list[Row], meanings: Mapping[str, str], form: Callable[[Row, str], str], facts: Row) -> None:
-    """Write rows of figures, if a file was requested.
+def save_figures(
+    rows: Iterable[Row], meanings: Mapping[str, str], form: Callable[[Row, str], str], facts: Row
+) -> None:
+    """Write rows of figures, if a file was requested; else the rows are not read.
 
     `meanings`: the columns, each with its meaning. `form`: the number format of a column in a row. `facts`: what holds for
     all rows.
@@ -71,10 +73,11 @@ def save_figures(rows: list[Row], meanings: Mapping[str, str], form: Callable[[R
     from ldp_budget.reports.places import shown_place, written
 
     path = click.get_current_context().meta[_KEY]
-    content = part("excel-figures").book_of(rows, meanings, form, marked(dict(facts)))
+    listed = list(rows)
+    content = part("excel-figures").book_of(listed, meanings, form, marked(dict(facts)))
     try:
         with written(path) as file:
             file.write(content)
     except OSError as error:
         raise click.ClickException(f"--xlsx: cannot write {shown_place(path)}: {error.strerror}.") from None
-    print_note(f"{counted(len(rows), 'row')} of figures written to {shown_place(path)}")
+    print_note(f"{counted(len(listed), 'row')} of figures written to {shown_place(path)}")

@@ -39,13 +39,13 @@ def save_estimate(found: Row, level: float, *, population: bool = False) -> None
     known = {name: found[name] for name in _FACTS if name in found}
     of = "the population: sampling and noise" if population else "these respondents: noise"
     intervals = f"They have {100 * level:.12g} % confidence, for {of}."
-    save_figures(list(figures(found)), COLUMNS, form_of, {"intervals": intervals, **known})
+    save_figures(figures(found), COLUMNS, form_of, {"intervals": intervals, **known})
 
 
 def save_plan(rows: Iterable[Row], people: str, **facts: Any) -> None:
     """Write the rows of a plan, if a file was requested; `people`: those that the margin is about."""
     meanings = {name: text.replace("{people}", people) for name, text in _PLAN.items()}
-    save_figures(list(rows), meanings, _form_of_plan, facts)
+    save_figures(rows, meanings, _form_of_plan, facts)
 
 
 def _form_of_plan(row: Row, column: str) -> str:
